@@ -1,0 +1,238 @@
+//! What the node itself says: processes, threads in the kernel, mounts, logs.
+//!
+//! Every record has the [`Place`] that it was read from, so that a claim can point there.
+
+use super::Place;
+use jiff::Timestamp;
+
+/// Everything that is not a goroutine.
+#[derive(Debug, Clone, Default)]
+pub struct NodeEvidence {
+    /// Rows of `ps`.
+    pub processes: Vec<ProcessRow>,
+    /// Kernel (and native) stacks of threads: `/proc/PID/task/*/stack`, hung-task reports, sysrq, crash, gdb.
+    pub threads: Vec<ThreadStack>,
+    /// Mounted filesystems.
+    pub mounts: Vec<Mount>,
+    /// Reports of the kernel log that are not stacks: NFS not responding, I/O errors, OOM …
+    pub kernel: Vec<KernelReport>,
+    /// Lines of service logs that matter to a hang (the parser keeps those that a pattern knows, not all).
+    pub log_lines: Vec<LogLine>,
+    /// Unix and netlink sockets of `lsof`, `ss -xp`.
+    pub sockets: Vec<Socket>,
+    /// `lslocks`, `/proc/locks`.
+    pub file_locks: Vec<FileLock>,
+    /// `busctl list`.
+    pub bus_names: Vec<BusName>,
+    /// `docker ps`, `crictl ps`.
+    pub containers: Vec<ContainerRow>,
+    /// Node conditions of `kubectl describe node`.
+    pub conditions: Vec<Condition>,
+    /// When the evidence was taken, as far as a file says so, latest first.
+    pub taken_at: Vec<(Timestamp, Place)>,
+}
+
+/// A row of `ps`, or a `/proc/PID/status`.
+#[derive(Debug, Clone, Default)]
+pub struct ProcessRow {
+    #[allow(missing_docs)]
+    pub pid: u32,
+    /// Parent.
+    pub ppid: Option<u32>,
+    /// Thread id, in listings of threads (`ps -L`).
+    pub tid: Option<u32>,
+    /// First letter of the state: `R S D T Z I X t`.
+    pub state: Option<char>,
+    /// Kernel function it sleeps in.
+    pub wchan: Option<String>,
+    /// Seconds since it started, if a column says so (`ELAPSED`, `ETIMES`).
+    pub elapsed_seconds: Option<u64>,
+    /// Number of threads.
+    pub threads: Option<u32>,
+    /// Short name (`COMMAND` of `-o comm`).
+    pub comm: Option<String>,
+    /// Command line.
+    pub command: String,
+    /// Where it stands.
+    pub place: Option<Place>,
+}
+
+/// One thread's stack as the kernel or a debugger shows it.
+#[derive(Debug, Clone, Default)]
+pub struct ThreadStack {
+    /// Process (thread group) id, if told.
+    pub pid: Option<u32>,
+    /// Thread id.
+    pub tid: Option<u32>,
+    /// Thread name.
+    pub comm: Option<String>,
+    /// State letter.
+    pub state: Option<char>,
+    /// Kernel function it sleeps in.
+    pub wchan: Option<String>,
+    /// System call number, if told (`/proc/PID/syscall`).
+    pub syscall: Option<u64>,
+    /// Its arguments.
+    pub syscall_args: Vec<u64>,
+    /// Frames, innermost first: kernel frames, or native ones.
+    pub frames: Vec<StackFrame>,
+    /// Native (user space) stack of a debugger rather than a kernel stack.
+    pub native: bool,
+    /// Seconds that it has been stuck, if told (`blocked for more than 120 seconds`).
+    pub blocked_seconds: Option<u64>,
+    /// When the report was written.
+    pub at: Option<Timestamp>,
+    /// First line of the record.
+    pub place: Option<Place>,
+    /// Last line of the record.
+    pub last_line: u32,
+}
+
+/// A frame of a kernel or native stack.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StackFrame {
+    /// `request_wait_answer`, without offset.
+    pub function: String,
+    /// Module, library or source file, if told.
+    pub module: Option<String>,
+    /// Line of the user's file.
+    pub line: u32,
+}
+
+/// A mounted filesystem.
+#[derive(Debug, Clone, Default)]
+pub struct Mount {
+    /// `filer01:/vol`, `/dev/loop0`.
+    pub device: String,
+    /// Mount point.
+    pub point: String,
+    /// `nfs4`, `fuse.sshfs`, `ext4`, `overlay`.
+    pub fstype: String,
+    /// Options.
+    pub options: String,
+    /// `major:minor`, from mountinfo.
+    pub device_number: Option<String>,
+    /// Where it stands.
+    pub place: Option<Place>,
+}
+
+/// A line of the kernel log that says that something is wrong.
+#[derive(Debug, Clone, Default)]
+pub struct KernelReport {
+    /// `nfs-not-responding`, `io-error`, `oom`, `hung-task`, `soft-lockup`, `ext4-error`, `fuse` …
+    pub kind: String,
+    /// What it is about: server, device, process.
+    pub subject: Option<String>,
+    /// The message without prefix.
+    pub text: String,
+    /// When.
+    pub at: Option<Timestamp>,
+    /// Where it stands.
+    pub place: Option<Place>,
+}
+
+/// A line of a service's log that matters.
+#[derive(Debug, Clone, Default)]
+pub struct LogLine {
+    /// Host, from a log prefix.
+    pub host: Option<String>,
+    /// Program, from a log prefix.
+    pub program: Option<String>,
+    #[allow(missing_docs)]
+    pub pid: Option<u32>,
+    /// `pleg-unhealthy`, `deadline-exceeded`, `rpc-error`, `dump-written`, `operation-not-supported` …
+    pub kind: String,
+    /// What it is about: pod, container, volume.
+    pub subject: Option<String>,
+    /// The message without prefix.
+    pub text: String,
+    /// When.
+    pub at: Option<Timestamp>,
+    /// Where it stands.
+    pub place: Option<Place>,
+}
+
+/// An open socket.
+#[derive(Debug, Clone, Default)]
+pub struct Socket {
+    #[allow(missing_docs)]
+    pub pid: Option<u32>,
+    /// Program.
+    pub program: Option<String>,
+    /// File descriptor.
+    pub fd: Option<u32>,
+    /// `unix`, `netlink`, `tcp` …
+    pub family: String,
+    /// Path or address of this end.
+    pub local: String,
+    /// Path, address or inode of the other end.
+    pub peer: Option<String>,
+    /// Inode of this end.
+    pub inode: Option<u64>,
+    /// Inode of the other end (`ss -x`).
+    pub peer_inode: Option<u64>,
+    /// Where it stands.
+    pub place: Option<Place>,
+}
+
+/// A file lock.
+#[derive(Debug, Clone, Default)]
+pub struct FileLock {
+    /// Holder's or waiter's pid.
+    pub pid: u32,
+    /// `FLOCK`, `POSIX`, `OFDLCK`.
+    pub kind: String,
+    /// `READ` or `WRITE`.
+    pub mode: String,
+    /// Path, or `major:minor:inode`.
+    pub path: String,
+    /// It waits for the lock (`->` in `/proc/locks`, `BLOCKER` in `lslocks`).
+    pub waits: bool,
+    /// Who holds it, if told.
+    pub blocker: Option<u32>,
+    /// Where it stands.
+    pub place: Option<Place>,
+}
+
+/// A name on the D-Bus.
+#[derive(Debug, Clone, Default)]
+pub struct BusName {
+    /// `org.freedesktop.systemd1`, `:1.5`.
+    pub name: String,
+    #[allow(missing_docs)]
+    pub pid: Option<u32>,
+    /// Process name.
+    pub process: Option<String>,
+    /// Where it stands.
+    pub place: Option<Place>,
+}
+
+/// A container as a runtime lists it.
+#[derive(Debug, Clone, Default)]
+pub struct ContainerRow {
+    /// Id, perhaps shortened.
+    pub id: String,
+    /// Name.
+    pub name: String,
+    /// Pod, if listed.
+    pub pod: Option<String>,
+    /// `Running`, `Up 3 minutes` …
+    pub status: String,
+    /// Where it stands.
+    pub place: Option<Place>,
+}
+
+/// A node condition.
+#[derive(Debug, Clone, Default)]
+pub struct Condition {
+    /// `Ready`, `DiskPressure` …
+    pub kind: String,
+    /// `True`, `False`, `Unknown`.
+    pub status: String,
+    /// Reason and message.
+    pub text: String,
+    /// Since when.
+    pub since: Option<Timestamp>,
+    /// Where it stands.
+    pub place: Option<Place>,
+}
