@@ -1,1 +1,21 @@
-fn main(){}
+//! The `holdup` binary.
+
+use holdup_cli::{analyze, args, documents, exit::Exit};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments = args::parse();
+    let exit = match arguments.command {
+        args::Command::Analyze(options) => analyze::run(&options),
+        args::Command::Schema => documents::schema(),
+        args::Command::Completions { shell } => documents::completions(shell),
+        args::Command::Man => documents::man(),
+        args::Command::Compare(_) => Exit::refused("compare"),
+        args::Command::Core(_) => Exit::refused("core"),
+        args::Command::Anonymize(_) => Exit::refused("anonymize"),
+        args::Command::Serve(_) => Exit::refused("serve"),
+        args::Command::Collect(_) => Exit::refused("collect"),
+        args::Command::Rules(_) => Exit::refused("rules"),
+    };
+    exit.into()
+}

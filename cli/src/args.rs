@@ -1,0 +1,173 @@
+//! The command line, turned once into values that the rest of the program uses.
+
+use crate::locale::Lang;
+use crate::report::Format;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Version and, where it was built from a git checkout, commit.
+pub const VERSION: &str = env!("HOLDUP_VERSION");
+
+/// Names the goroutine, process or kernel wait that hangs a node, from what was saved of it.
+#[derive(Debug, Parser)]
+#[command(
+    name = "holdup",
+    version = VERSION,
+    propagate_version = true,
+    max_term_width = 100,
+    after_help = "Exit status: 0 an analysis was made, whatever it found; 1 --fail-on matched; 2 wrong usage, a path \
+                  that could not be read or a report that could not be written; 3 nothing was recognised."
+)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Reads everything under the paths as one incident and says what is stuck, why, and what to do
+    Analyze(AnalyzeArgs),
+    /// Prints the JSON Schema of `--format json`
+    Schema,
+    /// Prints a completion script for a shell
+    Completions {
+        /// Whose script
+        shell: Shell,
+    },
+    /// Prints the manual page (roff)
+    Man,
+    /// The same process at several moments
+    #[command(hide = true, disable_help_flag = true)]
+    Compare(Unparsed),
+    /// A core's goroutines, locks or threads
+    #[command(hide = true, disable_help_flag = true)]
+    Core(Unparsed),
+    /// The same evidence without names
+    #[command(hide = true, disable_help_flag = true)]
+    Anonymize(Unparsed),
+    /// The upload page
+    #[command(hide = true, disable_help_flag = true)]
+    Serve(Unparsed),
+    /// Takes the evidence on a live node
+    #[command(hide = true, disable_help_flag = true)]
+    Collect(Unparsed),
+    /// The knowledge base
+    #[command(hide = true, disable_help_flag = true)]
+    Rules(Unparsed),
+}
+
+/// Arguments of a command that is not there yet; it is refused whatever they are.
+#[derive(Debug, Args)]
+pub struct Unparsed {
+    #[allow(missing_docs)]
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<OsString>,
+}
+
+/// Options of `analyze`.
+#[derive(Debug, Clone, Args)]
+pub struct AnalyzeArgs {
+    /// Files, folders, archives or compressed files; `-` is standard input. What each is, is told by its content
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+
+    /// Also write a report; its kind is told by the extension: .html .json .md .dot .mmd .svg .txt (repeatable)
+    #[arg(short, long, value_name = "FILE", value_parser = report_file)]
+    pub output: Vec<ReportFile>,
+
+    /// What to print on standard output
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+
+    /// An executable or debug file of a core, matched by build id; compressed ones too (repeatable)
+    #[arg(long, value_name = "PATH")]
+    pub exe: Vec<PathBuf>,
+
+    /// Where executables and libraries lie under their own paths
+    #[arg(long, value_name = "DIR")]
+    pub sysroot: Option<PathBuf>,
+
+    /// A folder of rules (*.toml) on top of the built-in ones (repeatable)
+    #[arg(long, value_name = "DIR")]
+    pub rules: Vec<PathBuf>,
+
+    /// Reason without the built-in rules
+    #[arg(long)]
+    pub no_rules: bool,
+
+    /// Language of the report; by default the locale's for terminal text and HTML, English for the rest
+    #[arg(long, value_enum)]
+    pub lang: Option<Lang>,
+
+    /// Exit with 1 if the verdict is this; any: every verdict but healthy and inconclusive
+    #[arg(long, value_enum, value_name = "VERDICT")]
+    pub fail_on: Option<FailOn>,
+
+    /// Colour on standard output
+    #[arg(long, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
+    pub color: Color,
+
+    /// No progress on standard error
+    #[arg(long)]
+    pub no_progress: bool,
+
+    /// Say nothing on standard error but errors
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub quiet: bool,
+
+    /// Say more on standard error: what each file was taken for, what was repaired, how long it took
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+}
+
+/// When to exit with 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// A hang or a deadlock
+    Hang,
+    /// A deadlock
+    Deadlock,
+    /// Every verdict but healthy and inconclusive
+    Any,
+}
+
+/// When to colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+/// A report to write.
+#[derive(Debug, Clone)]
+pub struct ReportFile {
+    /// Where.
+    pub path: PathBuf,
+    /// Its kind, told by the extension.
+    pub format: Format,
+}
+
+fn report_file(value: &str) -> Result<ReportFile, String> {
+    let path = PathBuf::from(value);
+    let extension = path.extension().and_then(|e| e.to_str()).unwrap_or("").to_ascii_lowercase();
+    match Format::from_extension(&extension) {
+        Some(format) => Ok(ReportFile { path, format }),
+        None => Err("the extension says what to write: .html .json .md .dot .mmd .svg or .txt".into()),
+    }
+}
+
+/// Reads the command line. Usage errors end the program with 2, `--help` and `--version` with 0.
+pub fn parse() -> Arguments {
+    Arguments::parse()
+}
+
+/// The commands as clap sees them, for completions and the manual page.
+pub fn command() -> clap::Command {
+    Arguments::command()
+}

@@ -1,0 +1,11 @@
+//! What the `holdup` binary is made of: arguments, commands, report writers. It decides nothing about an incident;
+//! that is done by `holdup_analysis`.
+
+pub mod analyze;
+pub mod args;
+pub mod documents;
+pub mod exit;
+pub mod locale;
+pub mod output;
+pub mod progress;
+pub mod report;
