@@ -41,7 +41,8 @@ pub fn read(paths: &[PathBuf], options: &ReadOptions) -> (Evidence, Vec<Unreadab
         };
         let index = evidence.inputs.len() as u32;
         let mut input = Input { path: name, bytes: bytes.len() as u64, ..Input::default() };
-        for stream in envelope::peel(Text::from_vec(bytes), index) {
+        input.raw = Text::from_vec(bytes);
+        for stream in envelope::peel(input.raw.clone(), index) {
             let Stream { envelopes, problems, .. } = &stream;
             input.envelopes.extend(envelopes.iter().cloned());
             input.problems.extend(problems.iter().cloned());

@@ -1,6 +1,8 @@
 //! The report writers: one diagnosis, many forms.
 
+mod escape;
 mod text;
+pub mod words;
 
 use crate::locale::Lang;
 use clap::ValueEnum;

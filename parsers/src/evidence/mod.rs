@@ -47,6 +47,9 @@ pub struct Input {
     pub bytes: u64,
     /// What was lost, cut or not understood.
     pub problems: Vec<Problem>,
+    /// The file's text as found, decompressed but in its envelopes, so that a report can quote the lines that evidence
+    /// points at. Shares the bytes. Empty for cores and executables.
+    pub raw: Text,
 }
 
 /// What a file was taken for; the words of the contract's `inputs[].kind`.
