@@ -4,6 +4,7 @@
 
 use super::Place;
 use jiff::Timestamp;
+use jiff::civil::DateTime;
 
 /// Everything that is not a goroutine.
 #[derive(Debug, Clone, Default)]
@@ -28,8 +29,131 @@ pub struct NodeEvidence {
     pub containers: Vec<ContainerRow>,
     /// Node conditions of `kubectl describe node`.
     pub conditions: Vec<Condition>,
-    /// When the evidence was taken, as far as a file says so, latest first.
+    /// When the evidence was taken, as far as a file says so with its zone, latest first.
     pub taken_at: Vec<(Timestamp, Place)>,
+    /// The same where the file told no zone (or no year): clock readings to be set against others of that node.
+    pub taken_at_local: Vec<(WallTime, Place)>,
+    /// Units of `systemctl status`.
+    pub units: Vec<Unit>,
+}
+
+impl NodeEvidence {
+    /// Appends what another file of the same incident says.
+    pub fn merge(&mut self, other: NodeEvidence) {
+        self.processes.extend(other.processes);
+        self.threads.extend(other.threads);
+        self.mounts.extend(other.mounts);
+        self.kernel.extend(other.kernel);
+        self.log_lines.extend(other.log_lines);
+        self.sockets.extend(other.sockets);
+        self.file_locks.extend(other.file_locks);
+        self.bus_names.extend(other.bus_names);
+        self.containers.extend(other.containers);
+        self.conditions.extend(other.conditions);
+        self.units.extend(other.units);
+        self.taken_at.extend(other.taken_at);
+        self.taken_at.sort_by(|a, b| b.0.cmp(&a.0));
+        self.taken_at_local.extend(other.taken_at_local);
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.processes.is_empty()
+            && self.threads.is_empty()
+            && self.mounts.is_empty()
+            && self.kernel.is_empty()
+            && self.log_lines.is_empty()
+            && self.sockets.is_empty()
+            && self.file_locks.is_empty()
+            && self.bus_names.is_empty()
+            && self.containers.is_empty()
+            && self.conditions.is_empty()
+            && self.units.is_empty()
+            && self.taken_at.is_empty()
+            && self.taken_at_local.is_empty()
+    }
+
+    /// Gives a year to times that were printed without one (klog, syslog): the year that puts them closest before
+    /// `reference`, a moment of the incident that is known in full. Call it once everything is merged.
+    pub fn settle_years(&mut self, reference: Timestamp) {
+        let settle = |wall: &mut Option<WallTime>, at: &mut Option<Timestamp>| {
+            if let Some(wall) = wall
+                && !wall.year_known
+            {
+                *wall = wall.with_year_near(reference);
+                *at = wall.as_utc();
+            }
+        };
+        for report in &mut self.kernel {
+            settle(&mut report.wall, &mut report.at);
+        }
+        for line in &mut self.log_lines {
+            settle(&mut line.wall, &mut line.at);
+        }
+        for thread in &mut self.threads {
+            settle(&mut thread.wall, &mut thread.at);
+        }
+        for (wall, _) in &mut self.taken_at_local {
+            *wall = wall.with_year_near(reference);
+        }
+    }
+}
+
+/// A clock reading as it was printed: without a zone, perhaps without a year.
+///
+/// Where a record has one beside its `at`, that `at` is the reading taken as UTC: right against readings of the same
+/// clock, but perhaps hours off against a time with a zone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WallTime {
+    /// Date and time; the year is meaningless unless `year_known`.
+    pub at: DateTime,
+    /// Whether the year was printed (or settled since).
+    pub year_known: bool,
+}
+
+impl WallTime {
+    /// The reading taken as UTC; `None` without a year.
+    pub fn as_utc(self) -> Option<Timestamp> {
+        if !self.year_known {
+            return None;
+        }
+        jiff::tz::Offset::UTC.to_timestamp(self.at).ok()
+    }
+
+    /// The same with the latest year that does not put it more than a day behind `reference` in the future.
+    #[must_use]
+    pub fn with_year_near(self, reference: Timestamp) -> Self {
+        if self.year_known {
+            return self;
+        }
+        let now = jiff::tz::Offset::UTC.to_datetime(reference);
+        let latest = now.checked_add(jiff::Span::new().days(1)).unwrap_or(now);
+        for back in 0..5i16 {
+            let year = latest.year().saturating_sub(back);
+            // 29 February exists only in some years.
+            if let Ok(at) = self.at.with().year(year).build()
+                && at <= latest
+            {
+                return WallTime { at, year_known: true };
+            }
+        }
+        self
+    }
+}
+
+/// A unit of `systemctl status` or `systemctl list-units`.
+#[derive(Debug, Clone, Default)]
+pub struct Unit {
+    /// `containerd.service`.
+    pub name: String,
+    /// `active (running)`, `deactivating (stop-sigterm)`.
+    pub active: String,
+    /// Main process.
+    pub main_pid: Option<u32>,
+    /// Name of the main process.
+    pub main_process: Option<String>,
+    /// Where it stands.
+    pub place: Option<Place>,
 }
 
 /// A row of `ps`, or a `/proc/PID/status`.
@@ -47,6 +171,8 @@ pub struct ProcessRow {
     pub wchan: Option<String>,
     /// Seconds since it started, if a column says so (`ELAPSED`, `ETIMES`).
     pub elapsed_seconds: Option<u64>,
+    /// When it started, if a column says so in full (`-o lstart`): a reading of the node's own clock.
+    pub started: Option<WallTime>,
     /// Number of threads.
     pub threads: Option<u32>,
     /// Short name (`COMMAND` of `-o comm`).
@@ -80,8 +206,14 @@ pub struct ThreadStack {
     pub native: bool,
     /// Seconds that it has been stuck, if told (`blocked for more than 120 seconds`).
     pub blocked_seconds: Option<u64>,
+    /// The system call by name, if told (`strace`).
+    pub syscall_name: Option<String>,
     /// When the report was written.
     pub at: Option<Timestamp>,
+    /// Set where `at` was printed without a zone or year.
+    pub wall: Option<WallTime>,
+    /// Seconds since boot, as plain `dmesg` prints them.
+    pub uptime_seconds: Option<f64>,
     /// First line of the record.
     pub place: Option<Place>,
     /// Last line of the record.
@@ -127,6 +259,10 @@ pub struct KernelReport {
     pub text: String,
     /// When.
     pub at: Option<Timestamp>,
+    /// Set where `at` was printed without a zone or year.
+    pub wall: Option<WallTime>,
+    /// Seconds since boot, as plain `dmesg` prints them.
+    pub uptime_seconds: Option<f64>,
     /// Where it stands.
     pub place: Option<Place>,
 }
@@ -148,6 +284,8 @@ pub struct LogLine {
     pub text: String,
     /// When.
     pub at: Option<Timestamp>,
+    /// Set where `at` was printed without a zone or year.
+    pub wall: Option<WallTime>,
     /// Where it stands.
     pub place: Option<Place>,
 }

@@ -1,0 +1,7 @@
+//! Node evidence, parser by parser: real samples, cut and mangled ones, and what must not be taken for it.
+
+mod common;
+mod kernel;
+mod negatives;
+mod processes;
+mod tables;
