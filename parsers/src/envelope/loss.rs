@@ -1,0 +1,72 @@
+//! What an envelope says was lost, and how many such problems are kept.
+
+use crate::evidence::Problem;
+use crate::limits;
+use memchr::memmem;
+
+/// Keeps `problem` unless there are too many already; the last one kept says so.
+pub(crate) fn keep(problems: &mut Vec<Problem>, problem: Problem) {
+    match problems.len() {
+        n if n < limits::PROBLEMS => problems.push(problem),
+        n if n == limits::PROBLEMS => {
+            problems.push(Problem::warning(problem.line, "more problems of this kind follow; they are not listed"));
+        }
+        _ => {}
+    }
+}
+
+/// The problem that a log's own line tells of: messages that were dropped, suppressed or unprintable.
+///
+/// Sources: systemd `journald-rate-limit.c` ("Suppressed N messages from UNIT"), rsyslog `ratelimit.c` ("begin to drop
+/// messages due to rate-limiting", "N messages lost due to rate-limiting"), kernel `printk` ("callbacks suppressed").
+pub(crate) fn told_by(line: &[u8]) -> Option<String> {
+    let has = |needle: &[u8]| memmem::find(line, needle).is_some();
+    let shown = || String::from_utf8_lossy(line.get(..line.len().min(200)).unwrap_or(line)).trim().to_string();
+    if has(b"Suppressed ") && has(b" messages from ") {
+        return Some(format!("journald dropped messages here, parts of a dump may be missing: {}", shown()));
+    }
+    if has(b"messages lost due to rate-limiting") || has(b"begin to drop messages due to rate-limiting") {
+        return Some(format!("rsyslog dropped messages here, parts of a dump may be missing: {}", shown()));
+    }
+    if has(b"B blob data]") && line.trim_ascii_end().ends_with(b"B blob data]") {
+        return Some("journalctl printed [… blob data] in place of a line: it is lost; take the log with --all".into());
+    }
+    None
+}
+
+/// Whether `line` is a mark that somebody or something put where text was cut out.
+///
+/// `[... cut ...]`, `... 42 lines suppressed ...`, `<snip>`, `[truncated]`, `--` of `grep -A`.
+pub(crate) fn is_cut_mark(line: &[u8]) -> bool {
+    let line = line.trim_ascii();
+    if line.len() > 120 || line.is_empty() {
+        return false;
+    }
+    if line == b"--" {
+        return true;
+    }
+    let lower = line.to_ascii_lowercase();
+    let has = |needle: &[u8]| memmem::find(&lower, needle).is_some();
+    if has(b"frames elided") || super::shape::is_dump_line(line) {
+        return false;
+    }
+    let framed = line.starts_with(b"...")
+        || line.starts_with("…".as_bytes())
+        || line.starts_with(b"[")
+        || line.starts_with(b"<")
+        || line.starts_with(b"(")
+        || line.starts_with(b"-");
+    let words: [&[u8]; 10] = [
+        b"cut",
+        b"snip",
+        b"truncat",
+        b"suppressed",
+        b"omitted",
+        b"skipped",
+        b"elided",
+        b"lines removed",
+        b"redacted",
+        b"more lines",
+    ];
+    framed && words.iter().any(|word| has(word))
+}
