@@ -1,0 +1,1 @@
+//! Threads and locks of programs that are not Go (being built).
