@@ -120,6 +120,20 @@ impl LineMap {
         LineMap { runs }
     }
 
+    /// The map of the text's lines from `first` to `last`, renumbered to start at 1. Costs what the part holds, not
+    /// what the whole map does: a log may hold thousands of dumps.
+    pub fn part(&self, first: u32, last: u32) -> Self {
+        let mut runs = Vec::new();
+        if let Some(at) = self.place(first) {
+            let next = self.runs.partition_point(|run| run.from <= first);
+            let step = self.runs.get(next.saturating_sub(1)).map_or(1, |run| run.step);
+            runs.push(Run { from: 1, at, step });
+            let inside = self.runs.get(next..).unwrap_or_default().iter().take_while(|run| run.from <= last);
+            runs.extend(inside.map(|run| Run { from: run.from - first + 1, ..*run }));
+        }
+        LineMap { runs }
+    }
+
     /// The map with `outer` applied: `self` leads into a text that itself was recovered through `outer`.
     ///
     /// `last` is the number of lines of the text that `self` describes.
@@ -149,5 +163,7 @@ mod tests {
         assert_eq!(back, [10, 11, 20, 20, 20, 21, 22]);
         assert_eq!(map.tail(4).place(1), Some(at(20)));
         assert_eq!(map.tail(4).place(3), Some(at(21)));
+        assert_eq!(map.part(3, 6).place(1), Some(at(20)));
+        assert_eq!(map.part(3, 6).place(4), Some(at(21)));
     }
 }

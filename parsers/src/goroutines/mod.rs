@@ -1,10 +1,30 @@
-//! The grammar of Go tracebacks.
+//! The grammar of Go tracebacks: every text that the runtime printed from Go 1.4 to 1.27.
+//!
+//! The way of a text: [`lines`] walks it, [`scan`] turns it into items (goroutines by [`block`], which reads [`header`]
+//! and [`frame`] lines and finds call [`sites`]; lines around them by [`notices`] and [`marks`]; `debug=1` by
+//! [`profile`], race reports by [`race`]), [`dump`] decides which items are one moment, [`snapshot`] builds the evidence.
+
+mod block;
+mod dump;
+mod frame;
+mod header;
+mod hints;
+mod lines;
+mod marks;
+mod notices;
+mod profile;
+mod race;
+mod scan;
+mod sites;
+mod snapshot;
 
 use crate::envelope::Stream;
 use crate::evidence::Snapshot;
 
 /// Reads every dump in `stream`; several dumps are several snapshots. Empty when there is none.
 pub fn parse(stream: &Stream) -> Vec<Snapshot> {
-    let _ = stream;
-    Vec::new()
+    let text = stream.text.bytes();
+    let mut scan = scan::Scan::of(text);
+    let drafts = dump::drafts(&mut scan, text);
+    snapshot::snapshots(stream, scan, drafts)
 }
