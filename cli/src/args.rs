@@ -43,9 +43,8 @@ pub enum Command {
     /// The same process at several moments
     #[command(hide = true, disable_help_flag = true)]
     Compare(Unparsed),
-    /// A core's goroutines, locks or threads
-    #[command(hide = true, disable_help_flag = true)]
-    Core(Unparsed),
+    /// A core's goroutines and threads, or the dump that the Go runtime itself would have printed
+    Core(CoreArgs),
     /// The same evidence without names
     #[command(hide = true, disable_help_flag = true)]
     Anonymize(Unparsed),
@@ -122,6 +121,35 @@ pub struct AnalyzeArgs {
     /// Say more on standard error: what each file was taken for, what was repaired, how long it took
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
+}
+
+/// Options of `core`.
+#[derive(Debug, Clone, Args)]
+pub struct CoreArgs {
+    /// The core, compressed or not
+    #[arg(value_name = "CORE")]
+    pub core: PathBuf,
+
+    /// The executable, matched by build id; a compressed file or a folder will do (repeatable)
+    #[arg(long, value_name = "PATH")]
+    pub exe: Vec<PathBuf>,
+
+    /// Where executables and libraries lie under their own paths
+    #[arg(long, value_name = "DIR")]
+    pub sysroot: Option<PathBuf>,
+
+    /// Print what the Go runtime would have printed: in a crash (with fp, sp and pc), or as runtime.Stack
+    #[arg(long, value_enum, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "crash")]
+    pub as_dump: Option<DumpForm>,
+}
+
+/// Which of the runtime's forms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DumpForm {
+    /// Of a crash: every goroutine and frame, with fp, sp and pc
+    Crash,
+    /// Of `runtime.Stack`: without the runtime's own
+    Stack,
 }
 
 /// When to exit with 1.

@@ -1,6 +1,6 @@
 //! The `holdup` binary.
 
-use holdup_cli::{analyze, args, documents, exit::Exit};
+use holdup_cli::{analyze, args, core_command, documents, exit::Exit};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -11,7 +11,7 @@ fn main() -> ExitCode {
         args::Command::Completions { shell } => documents::completions(shell),
         args::Command::Man => documents::man(),
         args::Command::Compare(_) => Exit::refused("compare"),
-        args::Command::Core(_) => Exit::refused("core"),
+        args::Command::Core(options) => core_command::run(&options),
         args::Command::Anonymize(_) => Exit::refused("anonymize"),
         args::Command::Serve(_) => Exit::refused("serve"),
         args::Command::Collect(_) => Exit::refused("collect"),

@@ -7,6 +7,7 @@
 //! something points into them.
 
 pub mod elf;
+mod evidence;
 pub mod exe;
 pub mod go;
 pub mod memory;
@@ -17,6 +18,8 @@ pub mod unpack;
 
 use crate::ReadOptions;
 use crate::evidence::{Problem, Text};
+pub use evidence::CoreEvidence;
+
 use elf::{Arch, Elf, ElfError};
 use exe::Executable;
 use memory::Memory;

@@ -6,6 +6,7 @@ use super::pclntab::Function;
 use super::symbols::Site;
 use super::threads::Machine;
 use crate::core::elf::Arch;
+use crate::core::notes::Thread;
 use std::rc::Rc;
 
 /// `funcFlag` bits.
@@ -358,6 +359,20 @@ impl<'m> Go<'m> {
     /// All physical frames of a goroutine, innermost first, at most `limit`.
     pub fn frames(&self, g: &Goroutine, limit: usize) -> Vec<Frame> {
         self.start(g).map_or_else(Vec::new, |start| Unwinder::new(self, start).take(limit).collect())
+    }
+
+    /// Function names on the stack that a thread itself stands on, innermost first; empty in C code.
+    pub fn thread_frames(&self, thread: &Thread, limit: usize) -> Vec<String> {
+        let start = Start { pc: thread.pc, sp: thread.sp, lr: thread.lr, trap: true, ..Start::default() };
+        let mut names = Vec::new();
+        for frame in Unwinder::new(self, start) {
+            let site = self.site(&frame.function, frame.lookup_pc);
+            names.extend(site.calls.iter().map(|call| call.printed.clone()));
+            if names.len() >= limit {
+                break;
+            }
+        }
+        names
     }
 
     /// The calls that a frame stands for, innermost first.
