@@ -1,7 +1,15 @@
 //! The report writers: one diagnosis, many forms.
 
+mod dot;
 mod escape;
+mod graph;
+mod layout;
+mod markdown;
+mod mermaid;
+mod quote;
+mod svg;
 mod text;
+mod view;
 pub mod words;
 
 use crate::locale::Lang;
@@ -81,7 +89,17 @@ pub fn render(format: Format, incident: &Incident<'_>, style: &Style) -> String 
     match format {
         Format::Text => text::write(incident, style),
         Format::Json => json(incident.diagnosis),
-        _ => String::new(),
+        Format::Markdown => markdown::write(incident, style),
+        Format::Html => String::new(),
+        Format::Dot | Format::Mermaid | Format::Svg => {
+            let view = view::View::new(incident, style);
+            let graph = graph::build(&view, graph::Scope::All);
+            match format {
+                Format::Dot => dot::write(&view, &graph),
+                Format::Mermaid => mermaid::write(&view, &graph),
+                _ => svg::file(&view, &graph),
+            }
+        }
     }
 }
 

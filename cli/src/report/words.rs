@@ -54,7 +54,7 @@ words! {
     from_files: "{snapshots} from {files}", "{snapshots}，来自 {files}";
     cut_short: "{n} cut short", "{n} 份不完整";
     bytes: "{n} bytes", "{n} 字节";
-    in_processes: "{goroutines} in {processes}", "{processes}中的{goroutines}";
+    in_processes: "{goroutines} in {processes}", "{processes}中的 {goroutines}";
     behind_it: "behind it: {what}", "受其阻塞：{what}";
     more: "{n} more", "另有 {n} 个";
     // The chain
@@ -73,6 +73,7 @@ words! {
     cycle: "cycle", "环路";
     g_count: "{n} g", "{n} g";
     why_holder: "Why goroutine {n} is the holder", "为何认定 goroutine {n} 是持有者";
+    why_holder_of: "Why goroutine {n} holds {what}", "为何认定 goroutine {n} 持有 {what}";
     why: "Why", "依据";
     why_this: "Why this is said", "结论依据";
     // What to do
