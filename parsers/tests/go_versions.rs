@@ -215,3 +215,52 @@ fn the_program_itself_agrees() {
     }
     assert!(functions > 500 && compared > 300, "{functions} functions and {compared} states were compared");
 }
+
+#[test]
+fn profiles_are_read_whole() {
+    let mut profiles = 0;
+    for path in samples().iter().filter(|p| is_profile(p)) {
+        let text = std::fs::read_to_string(path).expect("a sample");
+        let snapshots = parse(text.as_bytes());
+        let name = path.display();
+        let [snapshot] = snapshots.as_slice() else { panic!("{name}: {} snapshots", snapshots.len()) };
+        assert_eq!(snapshot.form, Form::ProfileCounts, "{name}");
+        let total: u64 = text.lines().next().and_then(|l| l.rsplit(' ').next()?.parse().ok()).expect("a total");
+        assert_eq!(snapshot.goroutine_count(), total, "{name}");
+        let frames = text.lines().filter(|l| l.starts_with("#\t")).count();
+        assert_eq!(snapshot.frames.len(), frames, "{name}: frames");
+        let groups: Vec<u32> =
+            text.lines().filter(|l| l.contains(" @ 0x")).filter_map(|l| l.split(' ').next()?.parse().ok()).collect();
+        assert_eq!(snapshot.goroutines.iter().map(|g| g.count).collect::<Vec<_>>(), groups, "{name}");
+        for (goroutine, line) in snapshot.goroutines.iter().zip(text.lines().filter(|l| l.contains(" @ 0x"))) {
+            assert!(snapshot.block(goroutine).starts_with(line.as_bytes()), "{name}: {line}");
+        }
+        let labels = text.lines().filter(|l| l.starts_with("# labels")).count();
+        let labelled = snapshot.goroutines.iter().filter(|g| !snapshot.names.get(g.labels).is_empty()).count();
+        assert_eq!(labelled, labels, "{name}: labels");
+        assert!(snapshot.complete && snapshot.problems.is_empty(), "{name}: {:?}", snapshot.problems);
+        profiles += 1;
+    }
+    assert!(profiles > 5);
+}
+
+#[test]
+fn race_reports_are_snapshots_of_their_own() {
+    let path = samples().into_iter().find(|p| p.ends_with("1.27.3/race-report-sigquit.txt")).expect("the report");
+    let text = std::fs::read_to_string(&path).expect("a sample");
+    let snapshots = parse(text.as_bytes());
+    let races: Vec<_> = snapshots.iter().filter(|s| s.form == Form::Race).collect();
+    assert_eq!(races.len(), text.matches("WARNING: DATA RACE").count());
+    for race in races {
+        assert!(race.complete && race.problems.is_empty());
+        assert_eq!(race.notices.len(), 2);
+        let ids: Vec<_> = race.goroutines.iter().map(|g| (g.id, race.names.get(g.state))).collect();
+        assert_eq!(ids, [(Some(8), "running"), (Some(7), "finished")]);
+        for goroutine in &race.goroutines {
+            let outermost = race.frames_of(goroutine).last().expect("frames");
+            assert_eq!(race.function(outermost.site), "main.main.gowrap1");
+            assert_eq!(goroutine.created_by.map(|c| race.function(c.site)), Some("main.main"));
+        }
+    }
+    assert_eq!(snapshots.last().map(|s| s.form), Some(Form::Signal));
+}

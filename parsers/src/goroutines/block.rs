@@ -8,7 +8,7 @@ use super::frame::{self, Function, Pointers};
 use super::header::{self, Header};
 use super::lines::{Line, Lines, text_of, trim_start};
 use super::scan::{Item, Mark, MarkKind, RawAncestor, Scan};
-use super::{marks, notices};
+use super::{marks, notices, profile, race};
 use crate::evidence::{CreatedBy, Flags, Frame, Severity, SiteId, SiteKind};
 use crate::limits;
 use memchr::memrchr;
@@ -503,7 +503,7 @@ fn ancestor(text: &[u8]) -> Option<u64> {
 /// Lines behind which no frame of this block can follow.
 fn ends_block(text: &[u8]) -> bool {
     match marks::mark(text) {
-        Some(MarkKind::Cut) | None => notices::opens_dump(text),
+        Some(MarkKind::Cut) | None => notices::opens_dump(text) || race::opens(text) || profile::total(text).is_some(),
         Some(_) => true,
     }
 }

@@ -13,10 +13,13 @@ mod lines;
 mod marks;
 mod notices;
 mod profile;
+mod profile_proto;
 mod race;
 mod scan;
 mod sites;
 mod snapshot;
+
+pub use profile_proto::parse_proto;
 
 use crate::envelope::Stream;
 use crate::evidence::Snapshot;

@@ -130,6 +130,20 @@ impl Builder<'_, '_> {
         SiteId(id)
     }
 
+    /// Copies frames of the scan to the snapshot; `before` is the number of lines before the dump.
+    pub fn copy_frames(&mut self, snapshot: &mut Snapshot, range: Range<usize>, before: u32) {
+        let frames = self.frames;
+        for frame in frames.get(range).unwrap_or_default() {
+            let site = self.site(snapshot, frame.site.0);
+            snapshot.frames.push(Frame { site, line: frame.line.saturating_sub(before), ..*frame });
+        }
+    }
+
+    /// A frame of the scan.
+    pub fn frame(&self, index: usize) -> Option<Frame> {
+        self.frames.get(index).copied()
+    }
+
     /// The symbol of what stands in `range` of the scanned text.
     pub fn name(&self, snapshot: &mut Snapshot, range: &Range<usize>) -> Sym {
         let bytes = self.stream.text.bytes().get(range.clone()).unwrap_or_default();
@@ -140,11 +154,7 @@ impl Builder<'_, '_> {
         let before = draft.lines.0.saturating_sub(1);
         let first_frame = snapshot.frames.len() as u32;
         let range = block.first_frame as usize..(block.first_frame + block.frame_count) as usize;
-        let frames = self.frames;
-        for frame in frames.get(range).unwrap_or_default() {
-            let site = self.site(snapshot, frame.site.0);
-            snapshot.frames.push(Frame { site, line: frame.line.saturating_sub(before), ..*frame });
-        }
+        self.copy_frames(snapshot, range, before);
         let created_by = block.created_by.map(|created| CreatedBy {
             site: self.site(snapshot, created.site.0),
             line: created.line.saturating_sub(before),
