@@ -1,6 +1,7 @@
 //! holdup-analysis: evidence in, diagnosis out. Pure functions: no files, no clock.
 
 pub mod diagnosis;
+pub mod rules;
 
 use diagnosis::Diagnosis;
 use holdup_parsers::evidence::{Evidence, Severity};
@@ -60,27 +61,4 @@ pub fn analyze(evidence: &Evidence, rules: &Rules, options: &Options) -> Diagnos
         });
     }
     diagnosis
-}
-
-/// What is known of particular daemons.
-pub mod rules {
-    /// The knowledge base.
-    #[derive(Debug, Clone, Default)]
-    pub struct Rules {}
-
-    impl Rules {
-        /// The rules that come with the program.
-        pub fn builtin() -> Self {
-            Rules {}
-        }
-        /// No rules: general reasoning only.
-        pub fn none() -> Self {
-            Rules {}
-        }
-        /// Reads rule files, each a name (for messages) and its text.
-        pub fn parse(files: &[(String, String)]) -> Result<Self, String> {
-            let _ = files;
-            Ok(Rules {})
-        }
-    }
 }
