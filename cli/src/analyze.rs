@@ -174,7 +174,10 @@ fn rules(args: &AnalyzeArgs) -> Result<Rules> {
             files.push((path.display().to_string(), text));
         }
     }
-    Rules::parse(&files).map_err(anyhow::Error::msg)
+    Rules::parse(&files, !args.no_rules).map_err(|errors| {
+        let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        anyhow::Error::msg(lines.join("\n"))
+    })
 }
 
 /// `*.toml` of a folder in order of their names; a file stands for itself.

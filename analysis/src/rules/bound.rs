@@ -7,6 +7,7 @@ use super::wait::Wait;
 use super::{Index, Rules, role, rpc};
 use holdup_parsers::evidence::{Goroutine, Snapshot, Sym};
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
 
 /// Rules with what their patterns match in one snapshot. Made by [`Rules::bind`]; ask it about that snapshot only.
 #[derive(Debug)]
@@ -60,11 +61,7 @@ impl RpcMatch<'_> {
 
     /// `RuntimeService/StopPodSandbox`.
     pub fn name(&self) -> String {
-        if self.method.is_empty() {
-            self.service.clone()
-        } else {
-            format!("{}/{}", self.service, self.method)
-        }
+        if self.method.is_empty() { self.service.clone() } else { format!("{}/{}", self.service, self.method) }
     }
 }
 
@@ -90,10 +87,7 @@ pub struct ExternalMatch<'r> {
 
 impl<'r> Bound<'r> {
     pub(crate) fn new(rules: &'r Rules, s: &Snapshot) -> Self {
-        Bound {
-            rules,
-            matches: Matches::new(&rules.atoms, s),
-        }
+        Bound { rules, matches: Matches::new(&rules.atoms, s) }
     }
 
     fn index(&self) -> &'r Index {
@@ -110,18 +104,14 @@ impl<'r> Bound<'r> {
     /// Never matches a goroutine that waits for a lock, sends, writes, or stands in a system call other than a read.
     pub fn benign(&self, s: &Snapshot, g: &Goroutine) -> Option<&'r BenignRule> {
         let rules = &self.rules.benign;
-        let (at, _) = self.first(s, g, &self.index().benign, |i| {
-            rules.get(i).map(|r| &r.stack)
-        })?;
+        let (at, _) = self.first(s, g, &self.index().benign, |i| rules.get(i).map(|r| &r.stack))?;
         rules.get(at)
     }
 
     /// The rule by which `g` only observes: it shows that something hangs, and is never the culprit.
     pub fn symptom(&self, s: &Snapshot, g: &Goroutine) -> Option<&'r SymptomRule> {
         let rules = &self.rules.symptom;
-        let (at, _) = self.first(s, g, &self.index().symptom, |i| {
-            rules.get(i).map(|r| &r.stack)
-        })?;
+        let (at, _) = self.first(s, g, &self.index().symptom, |i| rules.get(i).map(|r| &r.stack))?;
         rules.get(at)
     }
 
@@ -133,35 +123,25 @@ impl<'r> Bound<'r> {
     /// The remote call that `g` waits for: the innermost one.
     pub fn rpc_client(&self, s: &Snapshot, g: &Goroutine) -> Option<RpcMatch<'r>> {
         let rules = &self.rules.rpc;
-        let hits = self.all(s, g, &self.index().client, |i| {
-            rules.get(i).and_then(|r| r.client.as_ref())
-        });
+        let hits = self.all(s, g, &self.index().client, |i| rules.get(i).and_then(|r| r.client.as_ref()));
         rpc::best(self, s, g, Side::Client, &hits)
     }
 
     /// The remote call that `g` answers. It may at the same time be a client further in.
     pub fn rpc_server(&self, s: &Snapshot, g: &Goroutine) -> Option<RpcMatch<'r>> {
         let rules = &self.rules.rpc;
-        let hits = self.all(s, g, &self.index().server, |i| {
-            rules.get(i).and_then(|r| r.server.as_ref())
-        });
+        let hits = self.all(s, g, &self.index().server, |i| rules.get(i).and_then(|r| r.server.as_ref()));
         rpc::best(self, s, g, Side::Server, &hits)
     }
 
     /// The locks that `g` holds by what its calls are known to do, innermost first.
     pub fn holds(&self, s: &Snapshot, g: &Goroutine) -> Vec<HoldsMatch<'r>> {
         let rules = &self.rules.holds;
-        let hits = self.all(s, g, &self.index().holds, |i| {
-            rules.get(i).map(|r| &r.stack)
-        });
+        let hits = self.all(s, g, &self.index().holds, |i| rules.get(i).map(|r| &r.stack));
         let mut found: Vec<HoldsMatch<'r>> = Vec::new();
         for (at, hit) in hits {
             if let Some(rule) = rules.get(at) {
-                found.push(HoldsMatch {
-                    rule,
-                    doing: hit.inner,
-                    frame: hit.outer,
-                });
+                found.push(HoldsMatch { rule, doing: hit.inner, frame: hit.outer });
             }
         }
         found.sort_by_key(|m| m.frame);
@@ -178,16 +158,15 @@ impl<'r> Bound<'r> {
         self.matches.has_any(s.site(frame.site).func, &rule.waiters)
     }
 
-    /// What outside the process `g` waits for; the rule whose named frame is innermost.
+    /// What outside the process `g` waits for; of several rules the one that names most frames, then the innermost.
     pub fn external(&self, s: &Snapshot, g: &Goroutine) -> Option<ExternalMatch<'r>> {
         let rules = &self.rules.external;
-        let (at, hit) = self.first(s, g, &self.index().external, |i| {
-            rules.get(i).map(|r| &r.stack)
-        })?;
-        Some(ExternalMatch {
-            rule: rules.get(at)?,
-            frame: hit.inner,
-        })
+        let hits = self.all(s, g, &self.index().external, |i| rules.get(i).map(|r| &r.stack));
+        let found = hits.into_iter().filter_map(|(at, hit)| {
+            let rule = rules.get(at)?;
+            Some((Reverse(rule.stack.elements.len()), hit.inner, at, ExternalMatch { rule, frame: hit.inner }))
+        });
+        found.min_by_key(|(elements, inner, at, _)| (*elements, *inner, *at)).map(|(.., found)| found)
     }
 
     /// The first rule that matches, by the innermost frame that it names, then by its place in the files.
@@ -210,8 +189,7 @@ impl<'r> Bound<'r> {
                     if best.is_some_and(|(known, _)| known <= rule) {
                         continue;
                     }
-                    if let Some(hit) =
-                        spec(rule).and_then(|spec| spec.matches(&self.matches, s, g, wait))
+                    if let Some(hit) = spec(rule).and_then(|spec| spec.matches(&self.matches, s, g, wait))
                         && hit.inner == i
                     {
                         best = Some((rule, hit));
@@ -245,8 +223,7 @@ impl<'r> Bound<'r> {
                     if found.iter().any(|(known, _)| *known == rule) {
                         continue;
                     }
-                    if let Some(hit) =
-                        spec(rule).and_then(|spec| spec.matches(&self.matches, s, g, wait))
+                    if let Some(hit) = spec(rule).and_then(|spec| spec.matches(&self.matches, s, g, wait))
                         && hit.inner == i
                     {
                         found.push((rule, hit));

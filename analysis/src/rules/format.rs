@@ -7,7 +7,7 @@ use toml::Spanned;
 
 /// A rule file.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
 pub(crate) struct RawFile {
     /// What the file is about; for people.
     #[serde(default, rename = "about")]
@@ -60,7 +60,7 @@ impl<'de> Deserialize<'de> for OneOf {
 
 /// What a stack must look like.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
 pub(crate) struct RawStack {
     /// Frames in this order, innermost first.
     #[serde(default)]
@@ -87,7 +87,7 @@ macro_rules! raw_rule {
     ($(#[$doc:meta])* $name:ident { $($(#[$fdoc:meta])* $field:ident : $type:ty),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Debug, Deserialize)]
-        #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+        #[serde(deny_unknown_fields)]
         pub(crate) struct $name {
             pub(crate) id: Spanned<String>,
             pub(crate) why: String,
@@ -202,7 +202,7 @@ raw_rule!(RawKnown {
 
 /// Versions of a role that have the bug: from (inclusive) up to before (exclusive).
 #[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
 pub(crate) struct RawVersions {
     pub(crate) role: String,
     pub(crate) from: Option<String>,
@@ -211,7 +211,7 @@ pub(crate) struct RawVersions {
 
 /// A rule's own test case.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
 pub(crate) struct RawTest {
     /// A dump, as the runtime prints it.
     #[serde(default)]

@@ -79,40 +79,26 @@ fn weight(rule: &KnownIssueRule, chain: &Chain<'_>) -> Option<u32> {
     let mut weight = 0u32;
     if !rule.waiter.is_empty() {
         let waiting = |n: &&ChainNode<'_>| n.part != Part::Root || rule.same_goroutine;
-        let hits = chain
-            .nodes
-            .iter()
-            .filter(waiting)
-            .filter(|n| any(&rule.waiter, n));
+        let hits = chain.nodes.iter().filter(waiting).filter(|n| any(&rule.waiter, n));
         let waiters: u32 = hits.map(|n| n.count).fold(0, u32::saturating_add);
         if waiters < rule.min_waiters.max(1) {
             return None;
         }
         weight += 3 + longest(&rule.waiter);
     } else if rule.min_waiters > 0 {
-        let all = chain
-            .nodes
-            .iter()
-            .map(|n| n.count)
-            .fold(0, u32::saturating_add);
+        let all = chain.nodes.iter().map(|n| n.count).fold(0, u32::saturating_add);
         if all < rule.min_waiters {
             return None;
         }
     }
     if !rule.holder.is_empty() {
         let holds = |n: &&ChainNode<'_>| n.part != Part::Waiter || rule.same_goroutine;
-        let mut hits = chain
-            .nodes
-            .iter()
-            .filter(holds)
-            .filter(|n| any(&rule.holder, n));
+        let mut hits = chain.nodes.iter().filter(holds).filter(|n| any(&rule.holder, n));
         let first = hits.next()?;
         // The same goroutine both waits and holds.
         if rule.same_goroutine
             && !rule.waiter.is_empty()
-            && !std::iter::once(first)
-                .chain(hits)
-                .any(|n| any(&rule.waiter, n))
+            && !std::iter::once(first).chain(hits).any(|n| any(&rule.waiter, n))
         {
             return None;
         }
@@ -128,14 +114,8 @@ fn weight(rule: &KnownIssueRule, chain: &Chain<'_>) -> Option<u32> {
     if rule.same_age && !same_age(chain) {
         return None;
     }
-    let logged = rule
-        .log
-        .iter()
-        .any(|regex| chain.log.iter().any(|line| regex.is_match(line)));
-    let in_kernel = rule
-        .kernel
-        .iter()
-        .any(|f| chain.kernel.iter().any(|k| k == f));
+    let logged = rule.log.iter().any(|regex| chain.log.iter().any(|line| regex.is_match(line)));
+    let in_kernel = rule.kernel.iter().any(|f| chain.kernel.iter().any(|k| k == f));
     let outside = (!rule.log.is_empty() && logged) || (!rule.kernel.is_empty() && in_kernel);
     if !(rule.log.is_empty() && rule.kernel.is_empty()) {
         if !outside && !rule.log_optional {
@@ -152,16 +132,11 @@ fn any(specs: &[StackSpec], node: &ChainNode<'_>) -> bool {
 
 fn matches(spec: &StackSpec, node: &ChainNode<'_>) -> bool {
     let wait = Wait::of(node.snapshot, node.goroutine);
-    spec.matches(&node.bound.matches, node.snapshot, node.goroutine, wait)
-        .is_some()
+    spec.matches(&node.bound.matches, node.snapshot, node.goroutine, wait).is_some()
 }
 
 fn longest(specs: &[StackSpec]) -> u32 {
-    specs
-        .iter()
-        .map(|spec| spec.elements.len() as u32)
-        .max()
-        .unwrap_or(0)
+    specs.iter().map(|spec| spec.elements.len() as u32).max().unwrap_or(0)
 }
 
 fn has_absent(rule: &KnownIssueRule, node: &ChainNode<'_>) -> bool {
@@ -169,9 +144,7 @@ fn has_absent(rule: &KnownIssueRule, node: &ChainNode<'_>) -> bool {
         return false;
     }
     let s = node.snapshot;
-    s.frames_of(node.goroutine)
-        .iter()
-        .any(|f| node.bound.has_any(s.site(f.site).func, &rule.absent))
+    s.frames_of(node.goroutine).iter().any(|f| node.bound.has_any(s.site(f.site).func, &rule.absent))
 }
 
 /// The runtime stamps waits at a collection, forced every two minutes, and a dump may take a minute to print.
@@ -179,9 +152,7 @@ const AGE_SLACK: u32 = 3;
 
 fn same_age(chain: &Chain<'_>) -> bool {
     let ages = chain.nodes.iter().map(|n| n.goroutine.minutes.unwrap_or(0));
-    let (low, high) = ages.fold((u32::MAX, 0), |(low, high), age| {
-        (low.min(age), high.max(age))
-    });
+    let (low, high) = ages.fold((u32::MAX, 0), |(low, high), age| (low.min(age), high.max(age)));
     high.saturating_sub(low) <= AGE_SLACK
 }
 
@@ -230,14 +201,8 @@ fn version_fits(rule: &KnownIssueRule, chain: &Chain<'_>) -> bool {
 /// `v1.6.20~ds1` → 1, 6, 20.
 fn numbers(version: &str) -> Option<[u32; 3]> {
     let text = version.trim().trim_start_matches('v');
-    let end = text
-        .find(|c: char| !(c.is_ascii_digit() || c == '.'))
-        .unwrap_or(text.len());
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     let mut parts = text[..end].split('.').map(|p| p.parse::<u32>().ok());
     let first = parts.next()??;
-    Some([
-        first,
-        parts.next().flatten().unwrap_or(0),
-        parts.next().flatten().unwrap_or(0),
-    ])
+    Some([first, parts.next().flatten().unwrap_or(0), parts.next().flatten().unwrap_or(0)])
 }

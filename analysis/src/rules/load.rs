@@ -25,11 +25,7 @@ pub struct RuleError {
 
 impl std::fmt::Display for RuleError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "{}:{}:{}: {}",
-            self.file, self.line, self.column, self.message
-        )
+        write!(f, "{}:{}:{}: {}", self.file, self.line, self.column, self.message)
     }
 }
 
@@ -70,12 +66,7 @@ impl Source<'_> {
 
     fn error(&self, span: Range<usize>, message: impl Into<String>) -> RuleError {
         let (line, column) = self.place(span.start);
-        RuleError {
-            file: self.file.to_string(),
-            line,
-            column,
-            message: message.into(),
-        }
+        RuleError { file: self.file.to_string(), line, column, message: message.into() }
     }
 }
 
@@ -89,34 +80,22 @@ pub(crate) struct Loader {
 
 impl Loader {
     pub(crate) fn new() -> Self {
-        Loader {
-            rules: Rules::none(),
-            errors: Vec::new(),
-            known: FxHashMap::default(),
-        }
+        Loader { rules: Rules::none(), errors: Vec::new(), known: FxHashMap::default() }
     }
 
     pub(crate) fn file(&mut self, file: &str, text: &str, builtin: bool) {
-        let source = Source {
-            file,
-            text,
-            builtin,
-        };
+        let source = Source { file, text, builtin };
         let raw: RawFile = match toml::from_str(text) {
             Ok(raw) => raw,
             Err(error) => {
                 let span = error.span().unwrap_or(0..0);
-                self.errors
-                    .push(source.error(span, error.message().to_string()));
+                self.errors.push(source.error(span, error.message().to_string()));
                 return;
             }
         };
         for id in &raw.off {
             if !self.remove(id.get_ref()) {
-                self.errors.push(source.error(
-                    id.span(),
-                    format!("there is no rule `{}` to switch off", id.get_ref()),
-                ));
+                self.errors.push(source.error(id.span(), format!("there is no rule `{}` to switch off", id.get_ref())));
             }
         }
         for rule in raw.role {
@@ -150,18 +129,10 @@ impl Loader {
 
     pub(crate) fn finish(mut self) -> Result<Rules, Vec<RuleError>> {
         if !self.errors.is_empty() {
-            self.errors
-                .sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
+            self.errors.sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
             return Err(self.errors);
         }
-        let Rules {
-            benign,
-            symptom,
-            holds,
-            external,
-            rpc,
-            ..
-        } = &self.rules;
+        let Rules { benign, symptom, holds, external, rpc, .. } = &self.rules;
         let index = Index {
             benign: by_first(benign.iter().map(|r| &r.stack)),
             symptom: by_first(symptom.iter().map(|r| &r.stack)),
@@ -210,33 +181,20 @@ impl Loader {
     ) -> Option<String> {
         let span = id.span();
         let id = id.into_inner();
-        if id.is_empty()
-            || !id
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
-        {
-            self.errors.push(source.error(
-                span,
-                format!("`{id}`: an id has letters, digits and `-` only"),
-            ));
+        if id.is_empty() || !id.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) {
+            self.errors.push(source.error(span, format!("`{id}`: an id has letters, digits and `-` only")));
             return None;
         }
         if let Some(&at) = self.known.get(&id) {
-            let same = self
-                .rules
-                .all
-                .get(at)
-                .is_some_and(|r| r.file == source.file && r.builtin == source.builtin);
+            let same = self.rules.all.get(at).is_some_and(|r| r.file == source.file && r.builtin == source.builtin);
             if same || source.builtin {
-                self.errors
-                    .push(source.error(span, format!("there already is a rule `{id}`")));
+                self.errors.push(source.error(span, format!("there already is a rule `{id}`")));
                 return None;
             }
             self.remove(&id);
         }
         if why.trim().is_empty() {
-            self.errors
-                .push(source.error(span.clone(), format!("rule `{id}` does not say why")));
+            self.errors.push(source.error(span.clone(), format!("rule `{id}` does not say why")));
         }
         let (line, _) = source.place(span.start);
         self.known.insert(id.clone(), self.rules.all.len());
@@ -252,10 +210,7 @@ impl Loader {
             looks_like,
             remedy: None,
             facts: Vec::new(),
-            example: tests
-                .iter()
-                .find(|t| t.fires && !t.stack.is_empty())
-                .map(|t| t.stack.clone()),
+            example: tests.iter().find(|t| t.fires && !t.stack.is_empty()).map(|t| t.stack.clone()),
         });
         Some(id)
     }
@@ -265,23 +220,14 @@ impl Loader {
     }
 
     fn atoms(&mut self, source: &Source<'_>, patterns: &[Spanned<String>]) -> Vec<Atom> {
-        patterns
-            .iter()
-            .filter_map(|p| self.atom(source, p.get_ref(), p.span()))
-            .collect()
+        patterns.iter().filter_map(|p| self.atom(source, p.get_ref(), p.span())).collect()
     }
 
     fn one_of(&mut self, source: &Source<'_>, patterns: &Spanned<OneOf>) -> Vec<Atom> {
         if patterns.get_ref().0.is_empty() {
-            self.errors
-                .push(source.error(patterns.span(), "an empty array matches nothing"));
+            self.errors.push(source.error(patterns.span(), "an empty array matches nothing"));
         }
-        patterns
-            .get_ref()
-            .0
-            .iter()
-            .filter_map(|p| self.atom(source, p, patterns.span()))
-            .collect()
+        patterns.get_ref().0.iter().filter_map(|p| self.atom(source, p, patterns.span())).collect()
     }
 
     fn atom(&mut self, source: &Source<'_>, pattern: &str, span: Range<usize>) -> Option<Atom> {
@@ -302,11 +248,7 @@ impl Loader {
                 Some(wait) => bits |= wait.bit(),
                 None => {
                     let known: Vec<_> = Wait::WORDS.iter().map(|(word, _)| *word).collect();
-                    let message = format!(
-                        "`{}` is no state; known are {}",
-                        state.get_ref(),
-                        known.join(", ")
-                    );
+                    let message = format!("`{}` is no state; known are {}", state.get_ref(), known.join(", "));
                     self.errors.push(source.error(state.span(), message));
                 }
             }
@@ -315,37 +257,18 @@ impl Loader {
         bits | Wait::Unknown.bit()
     }
 
-    fn spec(
-        &mut self,
-        source: &Source<'_>,
-        span: Range<usize>,
-        raw: &RawStack,
-        gaps: Gaps,
-        every: u32,
-    ) -> StackSpec {
+    fn spec(&mut self, source: &Source<'_>, span: Range<usize>, raw: &RawStack, gaps: Gaps, every: u32) -> StackSpec {
         if raw.stack.is_empty() {
-            self.errors
-                .push(source.error(span, "a rule needs a `stack` (innermost frame first)"));
+            self.errors.push(source.error(span, "a rule needs a `stack` (innermost frame first)"));
         }
         StackSpec {
-            elements: raw
-                .stack
-                .iter()
-                .map(|element| self.one_of(source, element))
-                .collect(),
+            elements: raw.stack.iter().map(|element| self.one_of(source, element)).collect(),
             gaps,
             inner: self.atoms(source, &raw.inner),
             without: self.atoms(source, &raw.without),
             states: self.states(source, &raw.states, every),
-            created_by: raw
-                .created_by
-                .as_ref()
-                .map(|by| self.one_of(source, by))
-                .unwrap_or_default(),
-            minutes: (
-                raw.min_minutes.unwrap_or(0),
-                raw.max_minutes.unwrap_or(u32::MAX),
-            ),
+            created_by: raw.created_by.as_ref().map(|by| self.one_of(source, by)).unwrap_or_default(),
+            minutes: (raw.min_minutes.unwrap_or(0), raw.max_minutes.unwrap_or(u32::MAX)),
         }
     }
 
@@ -355,40 +278,14 @@ impl Loader {
         looks.extend(raw.main.iter().map(|m| format!("main in {m}")));
         looks.extend(raw.process.iter().map(|p| format!("process {p}")));
         if looks.is_empty() {
-            self.errors.push(source.error(
-                raw.id.span(),
-                "a role needs `functions`, `main` or `process`",
-            ));
+            self.errors.push(source.error(raw.id.span(), "a role needs `functions`, `main` or `process`"));
         }
         let title = format!("the process is {name}");
         let functions = self.atoms(source, &raw.functions);
-        let common = self.common(
-            source,
-            RuleKind::Role,
-            raw.id,
-            title,
-            &raw.why,
-            &raw.reference,
-            &raw.test,
-            looks,
-        );
+        let common = self.common(source, RuleKind::Role, raw.id, title, &raw.why, &raw.reference, &raw.test, looks);
         let Some(id) = common else { return };
-        let RawRole {
-            role,
-            main,
-            process,
-            priority,
-            ..
-        } = raw;
-        self.rules.roles.push(RoleRule {
-            id,
-            role,
-            name,
-            functions,
-            main,
-            process,
-            priority,
-        });
+        let RawRole { role, main, process, priority, .. } = raw;
+        self.rules.roles.push(RoleRule { id, role, name, functions, main, process, priority });
     }
 
     fn benign(&mut self, source: &Source<'_>, span: Range<usize>, raw: RawBenign) {
@@ -403,97 +300,43 @@ impl Loader {
         let spec = self.spec(source, span, &stack, Gaps::Plumbing, bits(IDLE_STATES));
         let title = format!("idle: {}", first_sentence(&raw.why));
         let looks = looks(&stack);
-        let common = self.common(
-            source,
-            RuleKind::Benign,
-            raw.id,
-            title,
-            &raw.why,
-            &raw.reference,
-            &raw.test,
-            looks,
-        );
+        let common = self.common(source, RuleKind::Benign, raw.id, title, &raw.why, &raw.reference, &raw.test, looks);
         let Some(id) = common else { return };
-        self.rules.benign.push(BenignRule {
-            id,
-            why: raw.why,
-            stack: spec,
-        });
+        self.rules.benign.push(BenignRule { id, why: raw.why, stack: spec });
     }
 
     fn symptom(&mut self, source: &Source<'_>, span: Range<usize>, raw: RawSymptom) {
-        let stack = RawStack {
-            stack: raw.stack,
-            without: raw.without,
-            states: raw.states,
-            ..RawStack::default()
-        };
+        let stack = RawStack { stack: raw.stack, without: raw.without, states: raw.states, ..RawStack::default() };
         let spec = self.spec(source, span, &stack, Gaps::Free, !bits(NOT_OBSERVING));
         let title = raw.text.clone();
         let looks = looks(&stack);
-        let common = self.common(
-            source,
-            RuleKind::Symptom,
-            raw.id,
-            title,
-            &raw.why,
-            &raw.reference,
-            &raw.test,
-            looks,
-        );
+        let common = self.common(source, RuleKind::Symptom, raw.id, title, &raw.why, &raw.reference, &raw.test, looks);
         let Some(id) = common else { return };
-        self.rules.symptom.push(SymptomRule {
-            id,
-            text: raw.text,
-            stack: spec,
-        });
+        self.rules.symptom.push(SymptomRule { id, text: raw.text, stack: spec });
     }
 
     fn rpc(&mut self, source: &Source<'_>, span: Range<usize>, raw: RawRpc) {
         if raw.client.is_empty() && raw.server.is_empty() {
-            self.errors.push(source.error(
-                span.clone(),
-                "an rpc rule needs `client` or `server` frames",
-            ));
+            self.errors.push(source.error(span.clone(), "an rpc rule needs `client` or `server` frames"));
             return;
         }
         let derive = raw.derive.as_ref().and_then(|word| {
-            let found = Derive::WORDS
-                .iter()
-                .find(|(w, _)| w == word.get_ref())
-                .map(|(_, d)| *d);
+            let found = Derive::WORDS.iter().find(|(w, _)| w == word.get_ref()).map(|(_, d)| *d);
             if found.is_none() {
                 let known: Vec<_> = Derive::WORDS.iter().map(|(w, _)| *w).collect();
-                let message = format!(
-                    "`{}` is not known; `derive` is one of {}",
-                    word.get_ref(),
-                    known.join(", ")
-                );
+                let message = format!("`{}` is not known; `derive` is one of {}", word.get_ref(), known.join(", "));
                 self.errors.push(source.error(word.span(), message));
             }
             found
         });
         if raw.derive.is_none() && (raw.service.is_none() || raw.method.is_none()) {
-            self.errors.push(source.error(
-                raw.id.span(),
-                "an rpc rule needs `service` and `method`, or `derive`",
-            ));
+            self.errors.push(source.error(raw.id.span(), "an rpc rule needs `service` and `method`, or `derive`"));
         }
-        let side = |stack: Vec<Spanned<OneOf>>| {
-            (!stack.is_empty()).then(|| RawStack {
-                stack,
-                ..RawStack::default()
-            })
-        };
+        let side = |stack: Vec<Spanned<OneOf>>| (!stack.is_empty()).then(|| RawStack { stack, ..RawStack::default() });
         let (client, server) = (side(raw.client), side(raw.server));
         let mut how = Vec::new();
         for (word, stack) in [("client", &client), ("server", &server)] {
-            how.extend(
-                stack
-                    .iter()
-                    .flat_map(looks)
-                    .map(|line| format!("{word}: {line}")),
-            );
+            how.extend(stack.iter().flat_map(looks).map(|line| format!("{word}: {line}")));
         }
         let client = client.map(|stack| self.spec(source, span.clone(), &stack, Gaps::Free, u32::MAX));
         let server = server.map(|stack| self.spec(source, span, &stack, Gaps::Free, u32::MAX));
@@ -503,16 +346,7 @@ impl Loader {
             }
             _ => format!("{} calls, by generated names", raw.transport.get_ref()),
         };
-        let common = self.common(
-            source,
-            RuleKind::Rpc,
-            raw.id,
-            title,
-            &raw.why,
-            &raw.reference,
-            &raw.test,
-            how,
-        );
+        let common = self.common(source, RuleKind::Rpc, raw.id, title, &raw.why, &raw.reference, &raw.test, how);
         let Some(id) = common else { return };
         self.rules.rpc.push(RpcRule {
             id,
@@ -528,12 +362,7 @@ impl Loader {
     }
 
     fn holds(&mut self, source: &Source<'_>, span: Range<usize>, raw: RawHolds) {
-        let stack = RawStack {
-            stack: raw.stack,
-            without: raw.without,
-            states: raw.states,
-            ..RawStack::default()
-        };
+        let stack = RawStack { stack: raw.stack, without: raw.without, states: raw.states, ..RawStack::default() };
         let spec = self.spec(source, span, &stack, Gaps::Free, u32::MAX);
         let waiters = self.atoms(source, &raw.waiters);
         let mode = match raw.mode.as_ref().map(|m| m.get_ref().as_str()) {
@@ -541,8 +370,7 @@ impl Loader {
             Some("rlock") => "rlock",
             Some(other) => {
                 let at = raw.mode.as_ref().map(Spanned::span).unwrap_or_default();
-                self.errors
-                    .push(source.error(at, format!("`{other}` is no mode: `lock` or `rlock`")));
+                self.errors.push(source.error(at, format!("`{other}` is no mode: `lock` or `rlock`")));
                 "lock"
             }
         };
@@ -550,87 +378,32 @@ impl Loader {
             None | Some("always") => Certainty::Always,
             Some("sometimes") => Certainty::Sometimes,
             Some(other) => {
-                let at = raw
-                    .certainty
-                    .as_ref()
-                    .map(Spanned::span)
-                    .unwrap_or_default();
-                self.errors.push(source.error(
-                    at,
-                    format!("`{other}`: certainty is `always` or `sometimes`"),
-                ));
+                let at = raw.certainty.as_ref().map(Spanned::span).unwrap_or_default();
+                self.errors.push(source.error(at, format!("`{other}`: certainty is `always` or `sometimes`")));
                 Certainty::Sometimes
             }
         };
         let mut how = looks(&stack);
-        how.extend(
-            raw.waiters
-                .iter()
-                .map(|w| format!("waiters in {}", w.get_ref())),
-        );
+        how.extend(raw.waiters.iter().map(|w| format!("waiters in {}", w.get_ref())));
         let title = format!("runs under {}", raw.lock);
-        let common = self.common(
-            source,
-            RuleKind::Holds,
-            raw.id,
-            title,
-            &raw.why,
-            &raw.reference,
-            &raw.test,
-            how,
-        );
+        let common = self.common(source, RuleKind::Holds, raw.id, title, &raw.why, &raw.reference, &raw.test, how);
         let Some(id) = common else { return };
         let (lock, why, mode) = (raw.lock, raw.why, mode.to_string());
-        self.rules.holds.push(HoldsRule {
-            id,
-            lock,
-            mode,
-            why,
-            certainty,
-            stack: spec,
-            waiters,
-        });
+        self.rules.holds.push(HoldsRule { id, lock, mode, why, certainty, stack: spec, waiters });
     }
 
     fn external(&mut self, source: &Source<'_>, span: Range<usize>, raw: RawExternal) {
-        let stack = RawStack {
-            stack: raw.stack,
-            without: raw.without,
-            states: raw.states,
-            ..RawStack::default()
-        };
+        let stack = RawStack { stack: raw.stack, without: raw.without, states: raw.states, ..RawStack::default() };
         let spec = self.spec(source, span, &stack, Gaps::Free, u32::MAX);
         let title = format!("waits for {}", raw.waits_for);
         let looks = looks(&stack);
-        let common = self.common(
-            source,
-            RuleKind::External,
-            raw.id,
-            title,
-            &raw.why,
-            &raw.reference,
-            &raw.test,
-            looks,
-        );
+        let common = self.common(source, RuleKind::External, raw.id, title, &raw.why, &raw.reference, &raw.test, looks);
         let Some(id) = common else { return };
         if let Some(last) = self.last() {
             last.remedy = raw.remedy.clone();
         }
-        let RawExternal {
-            resource,
-            waits_for,
-            peer,
-            remedy,
-            ..
-        } = raw;
-        self.rules.external.push(ExternalRule {
-            id,
-            resource,
-            waits_for,
-            peer,
-            remedy,
-            stack: spec,
-        });
+        let RawExternal { resource, waits_for, peer, remedy, .. } = raw;
+        self.rules.external.push(ExternalRule { id, resource, waits_for, peer, remedy, stack: spec });
     }
 
     fn known_issue(&mut self, source: &Source<'_>, span: Range<usize>, raw: RawKnown) {
@@ -639,77 +412,38 @@ impl Loader {
             "reported" => Confidence::Reported,
             "derived" => Confidence::Derived,
             other => {
-                let message =
-                    format!("`{other}`: confidence is `diagnosed`, `reported` or `derived`");
-                self.errors
-                    .push(source.error(raw.confidence.span(), message));
+                let message = format!("`{other}`: confidence is `diagnosed`, `reported` or `derived`");
+                self.errors.push(source.error(raw.confidence.span(), message));
                 Confidence::Derived
             }
         };
-        if raw.waiter.is_empty()
-            && raw.holder.is_empty()
-            && raw.kernel.is_empty()
-            && raw.log.is_empty()
-        {
-            self.errors.push(source.error(
-                span,
-                "a known issue needs `waiter`, `holder`, `log` or `kernel`",
-            ));
+        if raw.waiter.is_empty() && raw.holder.is_empty() && raw.kernel.is_empty() && raw.log.is_empty() {
+            self.errors.push(source.error(span, "a known issue needs `waiter`, `holder`, `log` or `kernel`"));
         }
         if raw.reference.0.is_empty() {
-            self.errors
-                .push(source.error(raw.id.span(), "a known issue needs a `reference`"));
+            self.errors.push(source.error(raw.id.span(), "a known issue needs a `reference`"));
         }
         let mut how = Vec::new();
-        for (word, list) in [
-            ("waiter", &raw.waiter),
-            ("holder", &raw.holder),
-            ("also", &raw.also),
-        ] {
-            how.extend(
-                list.iter()
-                    .flat_map(|s| looks(s.get_ref()))
-                    .map(|line| format!("{word}: {line}")),
-            );
+        for (word, list) in [("waiter", &raw.waiter), ("holder", &raw.holder), ("also", &raw.also)] {
+            how.extend(list.iter().flat_map(|s| looks(s.get_ref())).map(|line| format!("{word}: {line}")));
         }
-        how.extend(
-            raw.absent
-                .iter()
-                .map(|a| format!("absent: {}", a.get_ref())),
-        );
+        how.extend(raw.absent.iter().map(|a| format!("absent: {}", a.get_ref())));
         how.extend(raw.log.iter().map(|l| format!("log: {}", l.get_ref())));
         how.extend(raw.kernel.iter().map(|k| format!("kernel: {k}")));
         let mut specs = |list: &[Spanned<RawStack>]| -> Vec<StackSpec> {
-            list.iter()
-                .map(|raw| self.spec(source, raw.span(), raw.get_ref(), Gaps::Free, u32::MAX))
-                .collect()
+            list.iter().map(|raw| self.spec(source, raw.span(), raw.get_ref(), Gaps::Free, u32::MAX)).collect()
         };
         let (waiter, holder, also) = (specs(&raw.waiter), specs(&raw.holder), specs(&raw.also));
         let absent = self.atoms(source, &raw.absent);
         let mut log = Vec::new();
         for pattern in &raw.log {
-            match regex::RegexBuilder::new(pattern.get_ref())
-                .case_insensitive(true)
-                .size_limit(1 << 20)
-                .build()
-            {
+            match regex::RegexBuilder::new(pattern.get_ref()).case_insensitive(true).size_limit(1 << 20).build() {
                 Ok(regex) => log.push(regex),
-                Err(error) => self
-                    .errors
-                    .push(source.error(pattern.span(), error.to_string())),
+                Err(error) => self.errors.push(source.error(pattern.span(), error.to_string())),
             }
         }
         let title = raw.title.clone();
-        let common = self.common(
-            source,
-            RuleKind::KnownIssue,
-            raw.id,
-            title,
-            &raw.why,
-            &raw.reference,
-            &raw.test,
-            how,
-        );
+        let common = self.common(source, RuleKind::KnownIssue, raw.id, title, &raw.why, &raw.reference, &raw.test, how);
         let Some(id) = common else { return };
         if let Some(last) = self.last() {
             last.remedy = raw.remedy.clone();
@@ -720,10 +454,7 @@ impl Loader {
                 ("risk", &raw.risk),
                 ("looks like", &raw.looks_like),
             ];
-            last.facts = facts
-                .into_iter()
-                .filter_map(|(key, v)| Some((key, v.clone()?)))
-                .collect();
+            last.facts = facts.into_iter().filter_map(|(key, v)| Some((key, v.clone()?))).collect();
         }
         self.rules.known.push(KnownIssueRule {
             id,
@@ -757,21 +488,11 @@ impl Loader {
 /// A stack pattern as a person reads it, one line.
 fn looks(raw: &RawStack) -> Vec<String> {
     let mut lines = Vec::new();
-    let frames: Vec<String> = raw
-        .stack
-        .iter()
-        .map(|e| e.get_ref().0.join(" | "))
-        .collect();
+    let frames: Vec<String> = raw.stack.iter().map(|e| e.get_ref().0.join(" | ")).collect();
     if !frames.is_empty() {
         lines.push(frames.join(" <- "));
     }
-    let list = |items: &[Spanned<String>]| {
-        items
-            .iter()
-            .map(|i| i.get_ref().as_str())
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
+    let list = |items: &[Spanned<String>]| items.iter().map(|i| i.get_ref().as_str()).collect::<Vec<_>>().join(", ");
     if let Some(by) = &raw.created_by {
         lines.push(format!("created by {}", by.get_ref().0.join(" | ")));
     }
@@ -785,12 +506,7 @@ fn looks(raw: &RawStack) -> Vec<String> {
 }
 
 fn first_sentence(text: &str) -> &str {
-    text.trim()
-        .split_inclusive(". ")
-        .next()
-        .unwrap_or(text)
-        .trim()
-        .trim_end_matches('.')
+    text.trim().split_inclusive(". ").next().unwrap_or(text).trim().trim_end_matches('.')
 }
 
 fn by_first<'a>(specs: impl Iterator<Item = &'a StackSpec>) -> FxHashMap<Atom, Vec<u32>> {
@@ -798,9 +514,7 @@ fn by_first<'a>(specs: impl Iterator<Item = &'a StackSpec>) -> FxHashMap<Atom, V
 }
 
 /// Rules by the atoms of the innermost frame that they name.
-fn by_first_of<'a>(
-    specs: impl Iterator<Item = Option<&'a StackSpec>>,
-) -> FxHashMap<Atom, Vec<u32>> {
+fn by_first_of<'a>(specs: impl Iterator<Item = Option<&'a StackSpec>>) -> FxHashMap<Atom, Vec<u32>> {
     let mut index: FxHashMap<Atom, Vec<u32>> = FxHashMap::default();
     for (i, spec) in specs.enumerate() {
         let Some(spec) = spec else { continue };

@@ -55,8 +55,8 @@ pub use bound::{Bound, ExternalMatch, HoldsMatch, RoleMatch, RpcMatch, Side};
 pub use known::{Chain, ChainNode, Part, known_issue};
 pub use load::RuleError;
 pub use model::{
-    BenignRule, Certainty, Confidence, ExternalRule, HoldsRule, KnownIssueRule, RoleRule, RpcRule,
-    Rule, RuleKind, SymptomRule,
+    BenignRule, Certainty, Confidence, ExternalRule, HoldsRule, KnownIssueRule, RoleRule, RpcRule, Rule, RuleKind,
+    SymptomRule,
 };
 pub use pattern::normal as normal_name;
 pub use plumbing::is_plumbing;
@@ -130,9 +130,7 @@ impl Rules {
 
     /// The rule with this id, for `holdup rules show`. Case does not matter.
     pub fn show(&self, id: &str) -> Option<&Rule> {
-        self.all
-            .iter()
-            .find(|rule| rule.id.eq_ignore_ascii_case(id))
+        self.all.iter().find(|rule| rule.id.eq_ignore_ascii_case(id))
     }
 
     /// Ids that look like a mistyped one, closest first, at most three.
@@ -141,11 +139,7 @@ impl Rules {
         let mut near: Vec<(usize, &str)> = Vec::new();
         for rule in &self.all {
             let known = rule.id.to_ascii_lowercase();
-            let distance = if known.contains(&wanted) {
-                0
-            } else {
-                distance(&wanted, &known)
-            };
+            let distance = if known.contains(&wanted) { 0 } else { distance(&wanted, &known) };
             if distance <= 1 + wanted.len() / 4 {
                 near.push((distance, &rule.id));
             }

@@ -55,17 +55,12 @@ pub fn normal(name: &str) -> Cow<'_, str> {
 }
 
 fn has_version(name: &str) -> bool {
-    name.match_indices("/v")
-        .any(|(i, _)| version(&name[i + 1..]).is_some())
+    name.match_indices("/v").any(|(i, _)| version(&name[i + 1..]).is_some())
 }
 
 /// Length of a `v2` that ends a path element; `None` if `text` does not start with one.
 fn version(text: &str) -> Option<usize> {
-    let digits = text
-        .strip_prefix('v')?
-        .bytes()
-        .take_while(u8::is_ascii_digit)
-        .count();
+    let digits = text.strip_prefix('v')?.bytes().take_while(u8::is_ascii_digit).count();
     let behind = text.as_bytes().get(1 + digits);
     (digits > 0 && matches!(behind, Some(b'/' | b'.'))).then_some(1 + digits)
 }
@@ -83,23 +78,18 @@ pub(crate) fn fault(pattern: &str) -> Option<String> {
         return Some("a pattern is a function name without spaces around it".into());
     }
     if pattern.contains(char::is_whitespace) {
-        return Some(format!(
-            "`{pattern}` holds a space: a pattern is one function name"
-        ));
+        return Some(format!("`{pattern}` holds a space: a pattern is one function name"));
     }
     if pattern.chars().all(|c| matches!(c, '*' | '.')) {
         return Some(format!("`{pattern}` matches everything"));
     }
-    if !pattern.contains('.') && pattern != "panic" {
-        return Some(format!(
-            "`{pattern}` has no package: write `package.{pattern}` or `*.{pattern}`"
-        ));
+    let package = pattern.contains('.') || pattern.contains('/') && pattern.ends_with('*');
+    if !package && pattern != "panic" {
+        return Some(format!("`{pattern}` has no package: write `package.{pattern}` or `*.{pattern}`"));
     }
     let (open, close) = (pattern.matches('(').count(), pattern.matches(')').count());
     if open != close {
-        return Some(format!(
-            "`{pattern}` has unbalanced parentheses: a method is `package.(*Type).method`"
-        ));
+        return Some(format!("`{pattern}` has unbalanced parentheses: a method is `package.(*Type).method`"));
     }
     None
 }
@@ -177,23 +167,12 @@ impl Atoms {
             self.known.insert(pattern.to_string(), atom);
             return atom;
         }
-        let key = pieces
-            .first()
-            .and_then(|head| package_key(head))
-            .map(str::to_string);
+        let key = pieces.first().and_then(|head| package_key(head)).map(str::to_string);
         match key {
-            Some(key) => self.wild.entry(key).or_default().push(Wild {
-                atom,
-                pieces,
-                floating: false,
-            }),
+            Some(key) => self.wild.entry(key).or_default().push(Wild { atom, pieces, floating: false }),
             None => {
                 let floating = pieces.first().is_some_and(String::is_empty);
-                self.floating.push(Wild {
-                    atom,
-                    pieces,
-                    floating,
-                });
+                self.floating.push(Wild { atom, pieces, floating });
             }
         }
         atom
@@ -209,8 +188,7 @@ impl Atoms {
         let bare = without_closures(&name);
         let from = out.len();
         let path_end = name.find(['(', '{']).unwrap_or(name.len());
-        let starts =
-            std::iter::once(0).chain(name[..path_end].match_indices('/').map(|(i, _)| i + 1));
+        let starts = std::iter::once(0).chain(name[..path_end].match_indices('/').map(|(i, _)| i + 1));
         for start in starts {
             let (whole, bare) = (&name[start..], bare.get(start..).unwrap_or(""));
             out.extend(self.exact.get(whole));
@@ -282,11 +260,7 @@ impl Matches {
             }
         }
         starts.push(lists.len() as u32);
-        Matches {
-            starts,
-            lists,
-            plumbing,
-        }
+        Matches { starts, lists, plumbing }
     }
 
     pub(crate) fn of(&self, sym: Sym) -> &[Atom] {
@@ -332,57 +306,21 @@ mod tests {
             ("pleg.*", relist, true),
             ("*.relist", relist, true),
             ("*.(*GenericPLEG).relist", relist, true),
-            (
-                "wait.JitterUntil",
-                "k8s.io/kubernetes/vendor/k8s.io/apimachinery/pkg/util/wait.JitterUntil",
-                true,
-            ),
-            (
-                "wait.BackoffUntil",
-                "k8s.io/apimachinery/pkg/util/wait.BackoffUntil.func1",
-                true,
-            ),
-            (
-                "wait.BackoffUntil.func1",
-                "k8s.io/apimachinery/pkg/util/wait.BackoffUntil",
-                false,
-            ),
-            (
-                "wait.Until",
-                "k8s.io/apimachinery/pkg/util/wait.UntilWithContext",
-                false,
-            ),
-            (
-                "dbus.(*Object).Call",
-                "github.com/godbus/dbus/v5.(*Object).Call",
-                true,
-            ),
+            ("wait.JitterUntil", "k8s.io/kubernetes/vendor/k8s.io/apimachinery/pkg/util/wait.JitterUntil", true),
+            ("wait.BackoffUntil", "k8s.io/apimachinery/pkg/util/wait.BackoffUntil.func1", true),
+            ("wait.BackoffUntil.func1", "k8s.io/apimachinery/pkg/util/wait.BackoffUntil", false),
+            ("wait.Until", "k8s.io/apimachinery/pkg/util/wait.UntilWithContext", false),
+            ("dbus.(*Object).Call", "github.com/godbus/dbus/v5.(*Object).Call", true),
             (
                 "godbus/dbus.(*Object).Call",
                 "github.com/opencontainers/runc/vendor/github.com/godbus/dbus/v5.(*Object).Call",
                 true,
             ),
-            (
-                "go-systemd/dbus.(*Conn).startJob",
-                "github.com/coreos/go-systemd/v22/dbus.(*Conn).startJob",
-                true,
-            ),
-            (
-                "fsnotify.(*Watcher).readEvents",
-                "gopkg.in/fsnotify%2ev1.(*Watcher).readEvents",
-                true,
-            ),
-            (
-                "workqueue.(*Typed).Get",
-                "k8s.io/client-go/util/workqueue.(*Typed[...]).Get",
-                true,
-            ),
+            ("go-systemd/dbus.(*Conn).startJob", "github.com/coreos/go-systemd/v22/dbus.(*Conn).startJob", true),
+            ("fsnotify.(*Watcher).readEvents", "gopkg.in/fsnotify%2ev1.(*Watcher).readEvents", true),
+            ("workqueue.(*Typed).Get", "k8s.io/client-go/util/workqueue.(*Typed[...]).Get", true),
             ("main.(*H).Fire", "main.(*H).Fire-fm", true),
-            (
-                "*_Handler",
-                "k8s.io/cri-api/pkg/apis/runtime/v1._RuntimeService_Version_Handler",
-                true,
-            ),
+            ("*_Handler", "k8s.io/cri-api/pkg/apis/runtime/v1._RuntimeService_Version_Handler", true),
             ("net/http.(*conn).serve", "net/http.(*conn).serve", true),
         ] {
             assert_eq!(hit(pattern, name), expected, "{pattern} on {name}");

@@ -13,25 +13,16 @@ pub fn is_plumbing(name: &str) -> bool {
     let outer = parsed.outer();
     match parsed.package_without_vendor() {
         "runtime" | "" => true,
-        package
-            if package.starts_with("runtime/internal/")
-                || package.starts_with("internal/runtime/") =>
-        {
-            true
-        }
+        package if package.starts_with("runtime/internal/") || package.starts_with("internal/runtime/") => true,
         "internal/poll" => match receiver {
             Some("FD") => reads(outer) || outer.starts_with("Accept") || outer == "RawRead",
             Some("pollDesc") => !outer.ends_with("Write"),
             _ => outer == "runtime_pollWait" || outer.starts_with("ignoringEINTR"),
         },
         "net" => match receiver {
-            Some("conn" | "TCPConn" | "UnixConn" | "UDPConn" | "IPConn" | "Buffers") => {
-                reads(outer)
-            }
+            Some("conn" | "TCPConn" | "UnixConn" | "UDPConn" | "IPConn" | "Buffers") => reads(outer),
             Some("netFD") => reads(outer) || outer == "accept",
-            Some("TCPListener" | "UnixListener") => {
-                outer.starts_with("Accept") || outer == "accept"
-            }
+            Some("TCPListener" | "UnixListener") => outer.starts_with("Accept") || outer == "accept",
             Some("pollDesc") => !outer.ends_with("Write"),
             // Before Go 1.9 the poller lived here.
             _ => outer == "runtime_pollWait",
@@ -39,9 +30,7 @@ pub fn is_plumbing(name: &str) -> bool {
         "os" => receiver == Some("File") && reads(outer),
         "bufio" => matches!(receiver, Some("Reader" | "Scanner" | "ReadWriter")),
         "io" => !outer.contains("rite") || outer == "copyBuffer",
-        "crypto/tls" => {
-            receiver != Some("Conn") || !(outer.contains("rite") || outer.contains("andshake"))
-        }
+        "crypto/tls" => receiver != Some("Conn") || !(outer.contains("rite") || outer.contains("andshake")),
         "sync" => match receiver {
             Some("Cond" | "WaitGroup") => outer == "Wait",
             _ => {
@@ -58,11 +47,9 @@ pub fn is_plumbing(name: &str) -> bool {
             word.starts_with("syscall")
                 || word.starts_with("rawsyscall")
                 || reads(outer)
-                || [
-                    "recv", "epoll", "poll", "ppoll", "select", "pselect", "accept", "runtime_",
-                ]
-                .iter()
-                .any(|p| word.starts_with(p))
+                || ["recv", "epoll", "poll", "ppoll", "select", "pselect", "accept", "runtime_"]
+                    .iter()
+                    .any(|p| word.starts_with(p))
         }
         "encoding/json" => matches!(receiver, Some("Decoder")),
         "encoding/binary" => outer == "Read",

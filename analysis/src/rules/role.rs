@@ -23,10 +23,7 @@ pub(crate) fn of<'r>(bound: &Bound<'r>, s: &Snapshot) -> Option<RoleMatch<'r>> {
         let path = main.filter(|file| rule.main.iter().any(|part| contains_path(file, part)));
         let mut told = path.map(|file| (Reason::Main, 1, format!("main package in {file}")));
         if told.is_none() && !rule.functions.is_empty() {
-            let mut hits = s
-                .sites
-                .iter()
-                .filter(|site| bound.has_any(site.func, &rule.functions));
+            let mut hits = s.sites.iter().filter(|site| bound.has_any(site.func, &rule.functions));
             if let Some(first) = hits.next() {
                 let count = 1 + hits.count();
                 let name = FunctionName::parse(s.names.get(first.func)).without_vendor();
@@ -34,24 +31,14 @@ pub(crate) fn of<'r>(bound: &Bound<'r>, s: &Snapshot) -> Option<RoleMatch<'r>> {
             }
         }
         if told.is_none()
-            && let Some(name) = names
-                .iter()
-                .find(|name| rule.process.iter().any(|p| is_named(name, p)))
+            && let Some(name) = names.iter().find(|name| rule.process.iter().any(|p| is_named(name, p)))
         {
             told = Some((Reason::Name, 1, format!("process name {name}")));
         }
         if let Some((reason, count, by)) = told {
             let weight = (reason, rule.priority, count);
             if best.as_ref().is_none_or(|(known, _)| *known < weight) {
-                best = Some((
-                    weight,
-                    RoleMatch {
-                        role: &rule.role,
-                        name: &rule.name,
-                        rule: &rule.id,
-                        by,
-                    },
-                ));
+                best = Some((weight, RoleMatch { role: &rule.role, name: &rule.name, rule: &rule.id, by }));
             }
         }
     }
@@ -82,30 +69,15 @@ pub fn program_name(s: &Snapshot) -> Option<&str> {
         let folder = parts.next().filter(|f| !f.is_empty())?;
         let stem = name.split('.').next().unwrap_or(name);
         // A module's root or `src` says less than the file does.
-        Some(
-            if matches!(folder, "src" | "cmd" | "app" | "build" | "tmp") {
-                stem
-            } else {
-                folder.split('@').next()?
-            },
-        )
+        Some(if matches!(folder, "src" | "cmd" | "app" | "build" | "tmp") { stem } else { folder.split('@').next()? })
     });
     s.process.name.as_deref().or(folder)
 }
 
 fn names(s: &Snapshot) -> Vec<&str> {
-    let command = s
-        .process
-        .command
-        .as_deref()
-        .and_then(|c| c.split_whitespace().next());
+    let command = s.process.command.as_deref().and_then(|c| c.split_whitespace().next());
     let command = command.map(|c| c.rsplit('/').next().unwrap_or(c));
-    s.process
-        .name
-        .as_deref()
-        .into_iter()
-        .chain(command)
-        .collect()
+    s.process.name.as_deref().into_iter().chain(command).collect()
 }
 
 fn is_named(name: &str, pattern: &str) -> bool {
@@ -117,6 +89,5 @@ fn is_named(name: &str, pattern: &str) -> bool {
 
 /// Whether `part` stands in `path` at a folder boundary.
 fn contains_path(path: &str, part: &str) -> bool {
-    path.match_indices(part)
-        .any(|(i, _)| i == 0 || part.starts_with('/') || path.as_bytes().get(i - 1) == Some(&b'/'))
+    path.match_indices(part).any(|(i, _)| i == 0 || part.starts_with('/') || path.as_bytes().get(i - 1) == Some(&b'/'))
 }

@@ -26,28 +26,13 @@ pub(crate) fn best<'r>(
         };
         let derived = rule.derive.is_some();
         if best.as_ref().is_none_or(|(known, _)| *known && !derived) {
-            best = Some((
-                derived,
-                RpcMatch {
-                    rule,
-                    side,
-                    service,
-                    method,
-                    frame,
-                },
-            ));
+            best = Some((derived, RpcMatch { rule, side, service, method, frame }));
         }
     }
     best.map(|(_, found)| found)
 }
 
-fn name(
-    bound: &Bound<'_>,
-    rule: &RpcRule,
-    s: &Snapshot,
-    g: &Goroutine,
-    hit: Hit,
-) -> Option<(String, String, usize)> {
+fn name(bound: &Bound<'_>, rule: &RpcRule, s: &Snapshot, g: &Goroutine, hit: Hit) -> Option<(String, String, usize)> {
     let frames = s.frames_of(g);
     let function = |i: usize| frames.get(i).map(|f| s.function(f.site));
     // Invoke may call itself through interceptors: the stub stands outside the outermost of them.
@@ -59,10 +44,7 @@ fn name(
                 wanted.is_some_and(|atoms| bound.has_any(func, atoms))
             })
         };
-        (from..frames.len().min(from + 24))
-            .filter(again)
-            .last()
-            .unwrap_or(from)
+        (from..frames.len().min(from + 24)).filter(again).next_back().unwrap_or(from)
     };
     match rule.derive {
         None => Some((rule.service.clone()?, rule.method.clone()?, hit.outer)),
@@ -82,10 +64,12 @@ fn name(
             let last = outermost(hit.outer);
             let name = normal(function(last + 1)?);
             let parsed = FunctionName::parse(&name);
+            // A unary call receives its answer through a stream too: its stub is found by Invoke.
+            if parsed.receiver.is_none() && parsed.outer() == "invoke" {
+                return None;
+            }
             match parsed.receiver.and_then(|r| r.strip_suffix("Client")) {
-                Some(service) if !service.is_empty() => {
-                    Some((capital(service), String::new(), last + 1))
-                }
+                Some(service) if !service.is_empty() => Some((capital(service), String::new(), last + 1)),
                 _ => {
                     let (service, method) = caller(function(last + 2)?)?;
                     Some((service, method, last + 2))
@@ -102,11 +86,7 @@ fn name(
             let service = registered(&name)?;
             let inner = hit.outer.checked_sub(1)?;
             let method = normal(function(inner)?);
-            Some((
-                service,
-                FunctionName::parse(&method).outer().to_string(),
-                inner,
-            ))
+            Some((service, FunctionName::parse(&method).outer().to_string(), inner))
         }
         Some(Derive::CallerClient) => {
             for i in hit.outer + 1..frames.len().min(hit.outer + 16) {
@@ -129,8 +109,7 @@ fn stub(name: &str) -> Option<(String, String)> {
     let parsed = FunctionName::parse(&name);
     let service = parsed.receiver?.strip_suffix("Client")?;
     let exported = parsed.outer().starts_with(|c: char| c.is_ascii_uppercase());
-    (!service.is_empty() && exported)
-        .then(|| (capital(without_ttrpc(service)), parsed.outer().to_string()))
+    (!service.is_empty() && exported).then(|| (capital(without_ttrpc(service)), parsed.outer().to_string()))
 }
 
 /// `v1._RuntimeService_Version_Handler` → `RuntimeService`, `Version`.
@@ -153,18 +132,12 @@ fn registered(name: &str) -> Option<String> {
 fn caller(name: &str) -> Option<(String, String)> {
     let name = normal(name);
     let parsed = FunctionName::parse(&name);
-    let package = parsed
-        .package
-        .rsplit('/')
-        .next()
-        .filter(|p| !p.is_empty())?;
+    let package = parsed.package.rsplit('/').next().filter(|p| !p.is_empty())?;
     Some((package.to_string(), parsed.outer().to_string()))
 }
 
 fn without_ttrpc(service: &str) -> &str {
-    let head = service
-        .get(..5)
-        .filter(|head| head.eq_ignore_ascii_case("ttrpc"));
+    let head = service.get(..5).filter(|head| head.eq_ignore_ascii_case("ttrpc"));
     head.map_or(service, |_| &service[5..])
 }
 
@@ -194,35 +167,14 @@ mod tests {
             stub("k8s.io/cri-api/pkg/apis/runtime/v1.(*runtimeServiceClient).Version"),
             pair("RuntimeService", "Version")
         );
-        assert_eq!(
-            stub("a/task/v2.(*ttrpctaskClient).Start"),
-            pair("Task", "Start")
-        );
-        assert_eq!(
-            stub("a/task/v3.(*tTRPCTaskClient).Start"),
-            pair("Task", "Start")
-        );
+        assert_eq!(stub("a/task/v2.(*ttrpctaskClient).Start"), pair("Task", "Start"));
+        assert_eq!(stub("a/task/v3.(*tTRPCTaskClient).Start"), pair("Task", "Start"));
         assert_eq!(stub("a.(*Client).Start"), None);
         assert_eq!(stub("a.(*taskClient).start"), None);
-        assert_eq!(
-            handler("x/v1._RuntimeService_Version_Handler"),
-            pair("RuntimeService", "Version")
-        );
-        assert_eq!(
-            handler("x/v1._RuntimeService_Version_Handler.func1"),
-            pair("RuntimeService", "Version")
-        );
-        assert_eq!(
-            registered("a/task.RegisterTaskService.func4").as_deref(),
-            Some("Task")
-        );
-        assert_eq!(
-            registered("a/task.RegisterTTRPCTaskService.func4").as_deref(),
-            Some("Task")
-        );
-        assert_eq!(
-            key("RuntimeService", "GetContainerEvents"),
-            key("RuntimeServiceGetContainerEvents", "")
-        );
+        assert_eq!(handler("x/v1._RuntimeService_Version_Handler"), pair("RuntimeService", "Version"));
+        assert_eq!(handler("x/v1._RuntimeService_Version_Handler.func1"), pair("RuntimeService", "Version"));
+        assert_eq!(registered("a/task.RegisterTaskService.func4").as_deref(), Some("Task"));
+        assert_eq!(registered("a/task.RegisterTTRPCTaskService.func4").as_deref(), Some("Task"));
+        assert_eq!(key("RuntimeService", "GetContainerEvents"), key("RuntimeServiceGetContainerEvents", ""));
     }
 }

@@ -36,13 +36,7 @@ pub(crate) struct Hit {
 
 impl StackSpec {
     /// Compares with a whole goroutine.
-    pub(crate) fn matches(
-        &self,
-        m: &Matches,
-        s: &Snapshot,
-        g: &Goroutine,
-        wait: Wait,
-    ) -> Option<Hit> {
+    pub(crate) fn matches(&self, m: &Matches, s: &Snapshot, g: &Goroutine, wait: Wait) -> Option<Hit> {
         if self.states & wait.bit() == 0 {
             return None;
         }
@@ -69,23 +63,19 @@ impl StackSpec {
                 }
                 hit.outer = i;
                 next += 1;
-            } else if self.gaps == Gaps::Plumbing
-                && !m.plumbing(func)
-                && !m.has_any(func, &self.inner)
+            } else if self.gaps == Gaps::Plumbing {
                 // Closures and recursion of a frame that has matched.
-                && !(next > 0 && self.elements.get(next - 1).is_some_and(|last| m.has_any(func, last)))
-            {
-                return None;
+                let again = next.checked_sub(1).and_then(|last| self.elements.get(last));
+                let again = again.is_some_and(|last| m.has_any(func, last));
+                if !again && !m.plumbing(func) && !m.has_any(func, &self.inner) {
+                    return None;
+                }
             }
         }
         if next < self.elements.len() || self.elements.is_empty() {
             return None;
         }
-        if !self.without.is_empty()
-            && frames
-                .iter()
-                .any(|f| m.has_any(s.site(f.site).func, &self.without))
-        {
+        if !self.without.is_empty() && frames.iter().any(|f| m.has_any(s.site(f.site).func, &self.without)) {
             return None;
         }
         Some(hit)

@@ -44,11 +44,7 @@ pub fn check_tests(rules: &Rules, text: &str) -> (usize, Vec<TestFailure>) {
         for (i, test) in tests.iter().enumerate() {
             run += 1;
             if let Err(message) = case(rules, kind, &id, test) {
-                failures.push(TestFailure {
-                    rule: id.clone(),
-                    test: i + 1,
-                    message,
-                });
+                failures.push(TestFailure { rule: id.clone(), test: i + 1, message });
             }
         }
     }
@@ -63,11 +59,7 @@ fn read(test: &RawTest) -> Result<Snapshot, String> {
         return Ok(snapshot);
     }
     let text = Text::from_vec(test.stack.trim_start_matches('\n').as_bytes().to_vec());
-    let stream = Stream {
-        text,
-        lines: LineMap::identity(0),
-        ..Stream::default()
-    };
+    let stream = Stream { text, lines: LineMap::identity(0), ..Stream::default() };
     let mut snapshots = goroutines::parse(&stream);
     match snapshots.len() {
         1 => {
@@ -86,48 +78,22 @@ fn case(rules: &Rules, kind: RuleKind, id: &str, test: &RawTest) -> Result<(), S
     let s = read(test)?;
     let bound = rules.bind(&s);
     let fired: Vec<String> = if kind == RuleKind::Role {
-        bound
-            .role(&s)
-            .map(|r| r.rule.to_string())
-            .into_iter()
-            .collect()
+        bound.role(&s).map(|r| r.rule.to_string()).into_iter().collect()
     } else if kind == RuleKind::KnownIssue {
         chain(rules, &s, test)?
     } else {
         let g = s.goroutines.first().ok_or("its stack has no goroutine")?;
         match kind {
-            RuleKind::Benign => bound
-                .benign(&s, g)
-                .map(|r| r.id.clone())
-                .into_iter()
-                .collect(),
-            RuleKind::Symptom => bound
-                .symptom(&s, g)
-                .map(|r| r.id.clone())
-                .into_iter()
-                .collect(),
-            RuleKind::Holds => bound
-                .holds(&s, g)
-                .iter()
-                .map(|m| m.rule.id.clone())
-                .collect(),
-            RuleKind::External => bound
-                .external(&s, g)
-                .map(|m| m.rule.id.clone())
-                .into_iter()
-                .collect(),
+            RuleKind::Benign => bound.benign(&s, g).map(|r| r.id.clone()).into_iter().collect(),
+            RuleKind::Symptom => bound.symptom(&s, g).map(|r| r.id.clone()).into_iter().collect(),
+            RuleKind::Holds => bound.holds(&s, g).iter().map(|m| m.rule.id.clone()).collect(),
+            RuleKind::External => bound.external(&s, g).map(|m| m.rule.id.clone()).into_iter().collect(),
             _ => {
-                let found: Vec<_> = [bound.rpc_client(&s, g), bound.rpc_server(&s, g)]
-                    .into_iter()
-                    .flatten()
-                    .collect();
+                let found: Vec<_> = [bound.rpc_client(&s, g), bound.rpc_server(&s, g)].into_iter().flatten().collect();
                 if let Some(says) = &test.says
                     && !found.iter().any(|m| m.rule.id == id && m.name() == *says)
                 {
-                    let names: Vec<_> = found
-                        .iter()
-                        .map(|m| format!("{} by {}", m.name(), m.rule.id))
-                        .collect();
+                    let names: Vec<_> = found.iter().map(|m| format!("{} by {}", m.name(), m.rule.id)).collect();
                     return Err(format!("says {names:?} instead of `{says}`"));
                 }
                 found.iter().map(|m| m.rule.id.clone()).collect()
@@ -145,33 +111,19 @@ fn case(rules: &Rules, kind: RuleKind, id: &str, test: &RawTest) -> Result<(), S
 fn chain(rules: &Rules, s: &Snapshot, test: &RawTest) -> Result<Vec<String>, String> {
     let bound = rules.bind(s);
     let mut nodes = Vec::new();
-    for (ids, part) in [
-        (&test.waiters, Part::Waiter),
-        (&test.holders, Part::Holder),
-        (&test.roots, Part::Root),
-    ] {
+    for (ids, part) in [(&test.waiters, Part::Waiter), (&test.holders, Part::Holder), (&test.roots, Part::Root)] {
         for id in ids {
             let goroutine = s
                 .goroutines
                 .iter()
                 .find(|g| g.id == Some(*id))
                 .ok_or_else(|| format!("its stack has no goroutine {id}"))?;
-            nodes.push(ChainNode {
-                snapshot: s,
-                bound: &bound,
-                goroutine,
-                part,
-                count: 1,
-            });
+            nodes.push(ChainNode { snapshot: s, bound: &bound, goroutine, part, count: 1 });
         }
     }
     let log: Vec<&str> = test.log.iter().map(String::as_str).collect();
     let kernel: Vec<&str> = test.kernel.iter().map(String::as_str).collect();
-    let versions: Vec<(&str, &str)> = test
-        .versions
-        .iter()
-        .filter_map(|v| v.split_once(' '))
-        .collect();
+    let versions: Vec<(&str, &str)> = test.versions.iter().filter_map(|v| v.split_once(' ')).collect();
     let chain = Chain {
         nodes: &nodes,
         leaked: test.leaked,
@@ -181,8 +133,5 @@ fn chain(rules: &Rules, s: &Snapshot, test: &RawTest) -> Result<Vec<String>, Str
         versions: &versions,
         roles: &[],
     };
-    Ok(known_issue(rules, &chain)
-        .map(|r| r.id.clone())
-        .into_iter()
-        .collect())
+    Ok(known_issue(rules, &chain).map(|r| r.id.clone()).into_iter().collect())
 }

@@ -48,10 +48,7 @@ impl Wait {
     ];
 
     pub(crate) fn parse(word: &str) -> Option<Wait> {
-        Wait::WORDS
-            .iter()
-            .find(|(w, _)| *w == word)
-            .map(|(_, wait)| *wait)
+        Wait::WORDS.iter().find(|(w, _)| *w == word).map(|(_, wait)| *wait)
     }
 
     pub(crate) fn bit(self) -> u32 {
@@ -93,14 +90,10 @@ impl Wait {
             let name = s.function(frame.site);
             let told = match name {
                 "runtime.selectgo" | "runtime.block" => Wait::Select,
-                "internal/poll.runtime_pollWait"
-                | "net.runtime_pollWait"
-                | "runtime.netpollblock" => Wait::Io,
+                "internal/poll.runtime_pollWait" | "net.runtime_pollWait" | "runtime.netpollblock" => Wait::Io,
                 "time.Sleep" => Wait::Sleep,
                 "sync.(*WaitGroup).Wait" => Wait::WaitGroup,
-                "sync.(*Cond).Wait"
-                | "sync.runtime_notifyListWait"
-                | "sync.runtime_Syncsemacquire" => Wait::Cond,
+                "sync.(*Cond).Wait" | "sync.runtime_notifyListWait" | "sync.runtime_Syncsemacquire" => Wait::Cond,
                 "sync.(*RWMutex).RLock" | "sync.runtime_SemacquireRWMutexR" => Wait::RLock,
                 "sync.(*Mutex).Lock"
                 | "sync.(*Mutex).lockSlow"
@@ -118,20 +111,12 @@ impl Wait {
                 }
                 _ if name.starts_with("runtime.chanrecv") => Wait::ChanReceive,
                 _ if name.starts_with("runtime.chansend") => Wait::ChanSend,
-                _ if name.starts_with("syscall.Syscall")
-                    || name.starts_with("syscall.RawSyscall") =>
-                {
-                    Wait::Syscall
-                }
+                _ if name.starts_with("syscall.Syscall") || name.starts_with("syscall.RawSyscall") => Wait::Syscall,
                 _ if name.starts_with("runtime.") || name.starts_with("sync.runtime_") => continue,
                 _ => break,
             };
             return told;
         }
-        if state.is_empty() {
-            Wait::Unknown
-        } else {
-            Wait::Semacquire
-        }
+        if state.is_empty() { Wait::Unknown } else { Wait::Semacquire }
     }
 }
