@@ -197,6 +197,10 @@ pub struct Lock {
     pub snapshot: String,
     /// The object's own base address.
     pub address: Option<String>,
+    /// What `address` is: `lock` (the object's own), `object` (the object around it; the field's offset is not
+    /// known), `unknown` (only the call site is known, it may be several locks).
+    #[serde(default)]
+    pub address_of: String,
     /// `mutex`, `rwmutex`, `semaphore`, `waitgroup`, `cond`, `once`, `channel`, `pthread-mutex`, `file-lock` …
     pub kind: String,
     /// The type or field that holds it, if known: `terway.ENI.lock`.

@@ -1,10 +1,35 @@
 //! holdup-analysis: evidence in, diagnosis out. Pure functions: no files, no clock.
+//!
+//! The way of an incident: [`snap`] prepares each snapshot (functions, waits, groups), [`locks`] says which waits are
+//! for the same object, [`holders`] who holds it, [`links`] where a wait goes on in another process or the kernel,
+//! [`graph`] joins that, [`rootcause`] finds where it ends, [`verdict`] says it.
 
+mod case;
+mod describe;
 pub mod diagnosis;
+mod functions;
+mod graph;
+mod groups;
+mod holders;
+mod kernel;
+mod links;
+mod locks;
+mod missing;
+mod output;
+mod processes;
+mod rootcause;
 pub mod rules;
+mod snap;
+mod subjects;
+mod timeline;
+mod verdict;
+mod waits;
 
+use case::Case;
 use diagnosis::Diagnosis;
-use holdup_parsers::evidence::{Evidence, Severity};
+use graph::WaitGraph;
+use holdup_parsers::evidence::Evidence;
+use kernel::KernelRules;
 use rules::Rules;
 
 /// What the caller decides.
@@ -14,51 +39,25 @@ pub struct Options {
     pub version: String,
 }
 
-/// Diagnoses the evidence. For now it only says what was read.
+/// Diagnoses the evidence.
 pub fn analyze(evidence: &Evidence, rules: &Rules, options: &Options) -> Diagnosis {
-    let _ = rules;
-    let mut diagnosis = Diagnosis { schema_version: "1".into(), ..Diagnosis::default() };
-    diagnosis.tool = diagnosis::Tool { name: "holdup".into(), version: options.version.clone() };
-    diagnosis.verdict.summary = "the evidence was read but not judged".into();
-    for input in &evidence.inputs {
-        let problems = input.problems.iter().map(|p| diagnosis::Problem {
-            severity: match p.severity {
-                Severity::Note => "note".into(),
-                Severity::Warning => "warning".into(),
-                Severity::Error => "error".into(),
-            },
-            line: p.line,
-            message: p.message.clone(),
-        });
-        diagnosis.inputs.push(diagnosis::Input {
-            path: input.path.clone(),
-            kind: input.kind.as_str().into(),
-            envelopes: input.envelopes.clone(),
-            bytes: input.bytes,
-            snapshots: Vec::new(),
-            problems: problems.collect(),
-        });
+    let kernel = KernelRules::builtin();
+    let case = Case::new(evidence, rules, &kernel);
+    let graph = WaitGraph::grow(&case);
+    let findings = rootcause::findings(&case, &graph);
+    Diagnosis {
+        schema_version: "1".into(),
+        tool: diagnosis::Tool { name: "holdup".into(), version: options.version.clone() },
+        verdict: verdict::judge(&case, &findings),
+        inputs: output::inputs(&case),
+        snapshots: output::snapshots(&case),
+        locks: output::locks(&case),
+        edges: graph.edges(&case),
+        timeline: timeline::timeline(&case, &graph, &findings),
+        groups: groups::groups(&case),
+        subjects: subjects::subjects(&case, &findings),
+        missing: missing::missing(&case, &findings),
+        idle: groups::idle(&case),
+        findings: findings.into_iter().map(|ranked| ranked.finding).collect(),
     }
-    for (i, snapshot) in evidence.snapshots.iter().enumerate() {
-        let id = format!("s{}", i + 1);
-        if let Some(input) = diagnosis.inputs.get_mut(snapshot.input as usize) {
-            input.snapshots.push(id.clone());
-        }
-        diagnosis.snapshots.push(diagnosis::Snapshot {
-            id,
-            input: snapshot.input as usize,
-            process: diagnosis::Process {
-                name: snapshot.process.name.clone(),
-                role: "unknown".into(),
-                pid: snapshot.process.pid,
-                go_version: snapshot.process.go_version.clone(),
-                build_id: snapshot.process.build_id.clone(),
-            },
-            taken_at: snapshot.taken_at.map(|t| t.to_string()),
-            complete: snapshot.complete,
-            goroutines: snapshot.goroutine_count(),
-            ..diagnosis::Snapshot::default()
-        });
-    }
-    diagnosis
 }

@@ -1,0 +1,91 @@
+//! Everything about one incident that the later steps share.
+
+use crate::holders::{self, Holding, Oldest};
+use crate::kernel::KernelRules;
+use crate::locks::{self, LockGroup, Offsets};
+use crate::processes::Processes;
+use crate::rules::Rules;
+use crate::snap::Snap;
+use holdup_parsers::evidence::Evidence;
+use rustc_hash::FxHashMap;
+
+/// One incident, prepared step by step.
+pub struct Case<'a> {
+    /// What was read.
+    pub evidence: &'a Evidence,
+    /// What is known of daemons.
+    pub rules: &'a Rules,
+    /// What is known of the kernel's functions.
+    pub kernel: &'a KernelRules,
+    /// The snapshots.
+    pub snaps: Vec<Snap<'a>>,
+    /// Their locks.
+    pub locks: Vec<Vec<LockGroup>>,
+    /// Who holds them.
+    pub holdings: Vec<Vec<Holding>>,
+    /// Lock that each waiting goroutine waits for, by snapshot.
+    pub lock_of: Vec<FxHashMap<usize, usize>>,
+    /// Longest waits, by snapshot.
+    pub oldest: Vec<Oldest>,
+    /// The processes.
+    pub processes: Processes,
+    /// Goroutines by id, by snapshot.
+    pub by_id: Vec<FxHashMap<u64, usize>>,
+}
+
+impl<'a> Case<'a> {
+    /// Prepares the incident: waits, locks, holders, processes.
+    pub fn new(evidence: &'a Evidence, rules: &'a Rules, kernel: &'a KernelRules) -> Self {
+        let snaps: Vec<Snap<'a>> =
+            evidence.snapshots.iter().enumerate().map(|(i, s)| Snap::new(i, s, rules)).collect();
+        let mut offsets = Offsets::default();
+        for snap in &snaps {
+            offsets.learn(snap);
+        }
+        let locks: Vec<Vec<LockGroup>> = snaps.iter().map(|snap| locks::gather(snap, &offsets)).collect();
+        let holdings = snaps.iter().zip(&locks).map(|(snap, locks)| holders::infer(snap, locks)).collect();
+        let lock_of = locks
+            .iter()
+            .map(|locks| {
+                let mut map = FxHashMap::default();
+                for (n, lock) in locks.iter().enumerate() {
+                    map.extend(lock.waiters.iter().map(|&w| (w as usize, n)));
+                }
+                map
+            })
+            .collect();
+        let oldest = snaps.iter().map(Oldest::of).collect();
+        let processes = Processes::of(&snaps, evidence);
+        let by_id = evidence
+            .snapshots
+            .iter()
+            .map(|s| s.goroutines.iter().enumerate().filter_map(|(i, g)| g.id.map(|id| (id, i))).collect())
+            .collect();
+        Case { evidence, rules, kernel, snaps, locks, holdings, lock_of, oldest, processes, by_id }
+    }
+
+    /// The snapshots that the graph is built on: one for each process.
+    pub fn primaries(&self) -> impl Iterator<Item = usize> + '_ {
+        self.processes.all.iter().filter_map(|p| p.primary)
+    }
+
+    /// The other moments of the process that snapshot `snap` shows.
+    pub fn moments(&self, snap: usize) -> impl Iterator<Item = usize> + '_ {
+        let process = self.processes.of_snap[snap];
+        self.processes.all[process].snaps.iter().copied().filter(move |&other| other != snap)
+    }
+
+    /// Where goroutine `i` of snapshot `snap` stands in snapshot `other` of the same process: the same id at the same
+    /// functions. `None` if it is gone or elsewhere.
+    pub fn same_place(&self, snap: usize, i: usize, other: usize) -> Option<usize> {
+        let here = &self.snaps[snap];
+        let there = &self.snaps[other];
+        let j = *self.by_id[other].get(&here.goroutine(i).id?)?;
+        let stack = |s: &Snap<'_>, g: usize| -> Vec<String> {
+            let frames = s.s.frames_of(s.goroutine(g));
+            let own = frames.iter().filter(|f| !s.function(f.site).class.is_machinery());
+            own.map(|f| format!("{}:{}", s.s.function(f.site), s.s.site(f.site).line)).collect()
+        };
+        (stack(here, i) == stack(there, j)).then_some(j)
+    }
+}

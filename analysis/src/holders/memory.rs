@@ -1,0 +1,29 @@
+//! What a core's memory says about who holds a lock.
+
+use super::facts::{Fact, FactKind, Found};
+use crate::locks::LockGroup;
+use crate::snap::Snap;
+use rustc_hash::FxHashMap;
+
+/// Adds the facts of memory about `lock`.
+pub fn gather(snap: &Snap<'_>, lock: &LockGroup, found: &mut Found) {
+    let (Some(memory), Some(address)) = (&snap.s.memory, lock.address) else { return };
+    let by_id: FxHashMap<u64, usize> =
+        snap.s.goroutines.iter().enumerate().filter_map(|(i, g)| g.id.map(|id| (id, i))).collect();
+    for release in memory.releases.iter().filter(|r| r.lock == address && r.past_acquisition && !r.released_window) {
+        let Some(&i) = by_id.get(&release.goroutine) else { continue };
+        let call = if release.read { "RUnlock" } else { "Unlock" };
+        let text = format!("a deferred {call} of this lock is pending in {}", release.function);
+        let mut fact = Fact::new(FactKind::MemoryRelease, 0, text);
+        fact.address = Some(release.at);
+        found.entry((i, release.read)).or_default().push(fact);
+    }
+    for hint in memory.hints.iter().filter(|h| h.lock == address && h.after_lock_call) {
+        let Some(&i) = by_id.get(&hint.goroutine) else { continue };
+        let text = format!("the lock's address lies in the live frame of {}, behind its lock call", hint.function);
+        let mut fact = Fact::new(FactKind::MemoryHint, 0, text);
+        fact.address = Some(hint.at);
+        let reads = found.keys().any(|&(g, r)| g == i && r);
+        found.entry((i, reads)).or_default().push(fact);
+    }
+}

@@ -1,0 +1,163 @@
+//! Parents that wait for a child process, and what the child waits for.
+
+use super::threads::Threads;
+use crate::case::Case;
+use crate::describe;
+use crate::diagnosis::{Evidence, Source, Trust};
+use crate::graph::{Key, Link};
+use crate::snap::Snap;
+
+/// How a goroutine waits for a child process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChildWait {
+    /// Its pid, if the system call's arguments show it (up to Go 1.22; later a pidfd stands there).
+    pub pid: Option<u32>,
+    /// Index of the frame that says so.
+    pub frame: usize,
+}
+
+/// Whether goroutine `i` waits for a child process to end.
+pub fn waits_for_child(s: &Snap<'_>, i: usize) -> Option<ChildWait> {
+    let g = s.goroutine(i);
+    let frames = s.s.frames_of(g);
+    let frame = frames.iter().position(|f| {
+        let name = s.s.function(f.site);
+        matches!(
+            name,
+            "os.(*Process).wait" | "os.(*Process).Wait" | "os.(*Process).blockUntilWaitable" | "os/exec.(*Cmd).Wait"
+                | "os.(*Process).pidfdWait" | "os/exec.(*Cmd).Run" | "os/exec.(*Cmd).awaitGoroutines"
+        )
+    })?;
+    if frame > 10 || !s.waits[i].primitive.is_blocked() {
+        return None;
+    }
+    let pid = s.waits[i].syscall_frame.and_then(|n| {
+        let args: Vec<u64> = s.s.args(g, &frames[n]).iter().take(3).filter(|a| !a.stale).map(|a| a.value).collect();
+        match args[..] {
+            // waitid(P_PID, pid, …): amd64 0xf7, arm64 0x5f; P_PID is 1, P_PIDFD 3 (linux/wait.h).
+            [0xf7 | 0x5f, 1, pid] => u32::try_from(pid).ok(),
+            // wait4(pid, …): amd64 0x3d, arm64 0x104.
+            [0x3d | 0x104, pid, _] => u32::try_from(pid).ok().filter(|&p| p < 1 << 30),
+            _ => None,
+        }
+    });
+    Some(ChildWait { pid, frame })
+}
+
+/// The process that a goroutine waits for.
+pub fn child(case: &Case<'_>, snap: usize, i: usize) -> Option<(Key, Link)> {
+    let s = &case.snaps[snap];
+    let wait = waits_for_child(s, i)?;
+    let g = s.goroutine(i);
+    let line = s.s.frames_of(g).get(wait.frame).map_or(g.line, |f| f.line);
+    if let Some(pid) = wait.pid
+        && let Some(&p) = case.processes.by_pid.get(&pid)
+    {
+        let text = format!("waits for process {pid} to end");
+        let mut evidence = vec![describe::frame_evidence(s, "exec", text, line)];
+        evidence.extend(row_evidence(case, p));
+        return Some((Key::Process(p), Link { why: "exec", trust: Trust::Strong, evidence }));
+    }
+    // Without a pid: the children that ps shows of this process.
+    let own = case.processes.of_snap[snap];
+    let pid = case.processes.all[own].pid?;
+    let children: Vec<usize> = case
+        .processes
+        .children
+        .get(&pid)
+        .into_iter()
+        .flatten()
+        .copied()
+        .filter(|&c| case.processes.all[c].primary.is_none() && !is_service(case, c))
+        .collect();
+    let wanted: Vec<usize> = children.iter().copied().filter(|&c| named_in_stack(case, s, i, c)).collect();
+    let (pick, trust) = match (wanted.as_slice(), children.as_slice()) {
+        ([only], _) => (*only, Trust::Strong),
+        ([], [only]) => (*only, Trust::Likely),
+        ([first, ..], _) => (*first, Trust::Guess),
+        _ => return None,
+    };
+    let mut evidence = vec![describe::frame_evidence(s, "exec", "waits for a child process to end".into(), line)];
+    evidence.extend(row_evidence(case, pick));
+    Some((Key::Process(pick), Link { why: "exec", trust, evidence }))
+}
+
+/// Long-lived helpers that a daemon starts are not what a request waits for.
+fn is_service(case: &Case<'_>, p: usize) -> bool {
+    matches!(case.processes.all[p].role.as_str(), "containerd" | "containerd-shim" | "dockerd" | "systemd")
+}
+
+/// Whether the waiting stack speaks of that program: `go-runc.(*Runc).Exec` of `runc exec`, `invoke.ExecPlugin` of a CNI plugin.
+fn named_in_stack(case: &Case<'_>, s: &Snap<'_>, i: usize, p: usize) -> bool {
+    let process = &case.processes.all[p];
+    let frames = s.s.frames_of(s.goroutine(i));
+    let mentions = |word: &str| {
+        frames.iter().any(|f| {
+            let function = s.function(f.site);
+            !function.standard && function.family.to_ascii_lowercase().contains(word)
+        })
+    };
+    match process.role.as_str() {
+        "cni-plugin" => mentions("cni"),
+        _ => process.name.len() >= 3 && mentions(&process.name.to_ascii_lowercase()),
+    }
+}
+
+fn row_evidence(case: &Case<'_>, p: usize) -> Option<Evidence> {
+    let row = &case.evidence.node.processes[case.processes.all[p].row?];
+    let place = row.place?;
+    let state = row.state.map_or(String::new(), |c| format!(", state {c}"));
+    let wchan = row.wchan.as_deref().filter(|w| *w != "-").map_or(String::new(), |w| format!(", in {w}"));
+    let command: String = row.command.chars().take(120).collect();
+    Some(Evidence {
+        kind: "ps".into(),
+        text: format!("process {} is still there{state}{wchan}: {command}", row.pid),
+        source: Some(Source {
+            input: place.input as usize,
+            line_start: Some(place.line),
+            line_end: Some(place.line),
+            address: None,
+        }),
+        against: false,
+    })
+}
+
+/// What a process with a dump of its own is stuck in: the goroutine that serves its purpose.
+pub fn inside(case: &Case<'_>, p: usize, snap: usize) -> Option<(Key, Link)> {
+    let s = &case.snaps[snap];
+    // A command's work is done by its main goroutine; what that waits for is what the command waits for.
+    let main = *case.by_id[snap].get(&1)?;
+    let stuck = |i: usize| s.idle(i).is_none() && s.waits[i].primitive.is_blocked();
+    let is_command = matches!(case.processes.all[p].role.as_str(), "runc" | "cni-plugin" | "unknown");
+    let pick = if is_command && stuck(main) {
+        main
+    } else {
+        (0..s.s.goroutines.len())
+            .filter(|&i| stuck(i))
+            .filter(|&i| {
+                waits_for_child(s, i).is_some()
+                    || s.bound.external(s.s, s.goroutine(i)).is_some()
+                    || s.waits[i].primitive.is_exclusive_lock()
+            })
+            .max_by_key(|&i| (s.goroutine(i).minutes, std::cmp::Reverse(i)))?
+    };
+    let doing = describe::doing(s, pick);
+    let text = format!("its goroutine waits in {}: {}", doing.function, doing.blocked_in);
+    let evidence = vec![describe::frame_evidence(s, "frame", text, doing.line)];
+    Some((Key::Goroutine(snap, pick), Link { why: "process", trust: Trust::Likely, evidence }))
+}
+
+/// A process that only sleeps, whose child the kernel holds or somebody stopped, waits for that child.
+pub fn descendants(case: &Case<'_>, threads: &Threads, p: usize) -> Option<(Key, Link)> {
+    let pid = case.processes.all[p].pid?;
+    let children = case.processes.children.get(&pid)?;
+    let pick = children
+        .iter()
+        .copied()
+        .filter(|&c| !is_service(case, c))
+        .find(|&c| threads.is_stuck(case, c))
+        .or_else(|| children.iter().copied().find(|&c| case.processes.all[c].role == "runc"))?;
+    let evidence = row_evidence(case, pick).into_iter().collect();
+    Some((Key::Process(pick), Link { why: "exec", trust: Trust::Likely, evidence }))
+}
+

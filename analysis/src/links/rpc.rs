@@ -1,0 +1,153 @@
+//! A client that waits for an answer, to the goroutine that should give it, in another process's dump.
+
+use crate::case::Case;
+use crate::describe;
+use crate::diagnosis::Trust;
+use crate::graph::{Key, Link};
+use crate::holders::AGE_SLACK;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// A goroutine that answers a call.
+#[derive(Debug, Clone)]
+struct Server {
+    snap: usize,
+    goroutine: usize,
+    role: String,
+}
+
+/// Goroutines that answer calls, by the call's key.
+pub struct Servers {
+    by_key: FxHashMap<String, Vec<Server>>,
+}
+
+impl Servers {
+    /// Asks the rules once a group of every primary snapshot.
+    pub fn of(case: &Case<'_>) -> Self {
+        let mut by_key: FxHashMap<String, Vec<Server>> = FxHashMap::default();
+        for snap in case.primaries() {
+            let s = &case.snaps[snap];
+            for group in s.groups.iter().filter(|g| g.idle.is_none()) {
+                let Some(&first) = group.members.first() else { continue };
+                let Some(found) = s.bound.rpc_server(s.s, s.goroutine(first as usize)) else { continue };
+                let list = by_key.entry(found.key()).or_default();
+                list.extend(group.members.iter().map(|&m| Server {
+                    snap,
+                    goroutine: m as usize,
+                    role: s.role.clone(),
+                }));
+            }
+        }
+        for (_, list) in by_key.iter_mut() {
+            // Oldest first: the k-th oldest client is matched with the k-th oldest handler.
+            list.sort_by_key(|x| (std::cmp::Reverse(case.snaps[x.snap].goroutine(x.goroutine).minutes), x.goroutine));
+        }
+        Servers { by_key }
+    }
+}
+
+/// The handler of the call that a goroutine waits for; else the process that should have one.
+pub fn server(case: &Case<'_>, servers: &Servers, snap: usize, i: usize) -> Option<(Key, Link)> {
+    let s = &case.snaps[snap];
+    let g = s.goroutine(i);
+    let call = s.bound.rpc_client(s.s, g)?;
+    let why = if call.rule.transport.starts_with("http") { "http" } else { "rpc" };
+    let own = case.processes.of_snap[snap];
+    let line = s.s.frames_of(g).get(call.frame).map_or(g.line, |f| f.line);
+    let mut evidence =
+        vec![describe::frame_evidence(s, "rpc", format!("waits for the answer to {} ({})", call.name(), call.rule.transport), line)];
+    let mut handlers: Vec<&Server> = servers
+        .by_key
+        .get(&call.key())
+        .into_iter()
+        .flatten()
+        .filter(|x| case.processes.of_snap[x.snap] != own)
+        .filter(|x| call.rule.server_role.as_ref().is_none_or(|role| *role == x.role || x.role == "unknown"))
+        .collect();
+    let age = |minutes: Option<u32>| minutes.unwrap_or(0);
+    // A handler cannot have waited longer than its caller, but for the slack of both clocks.
+    handlers.retain(|x| age(case.snaps[x.snap].goroutine(x.goroutine).minutes) <= age(g.minutes) + AGE_SLACK);
+    handlers.sort_by_key(|x| age(g.minutes).abs_diff(age(case.snaps[x.snap].goroutine(x.goroutine).minutes)));
+    if let Some(best) = handlers.first() {
+        let there = &case.snaps[best.snap];
+        let handler = there.goroutine(best.goroutine);
+        let text = format!(
+            "{} handles {} since {} minutes at least; the caller waits {}",
+            describe::count(handlers.len() as u64, "goroutine", "goroutines"),
+            call.name(),
+            age(handler.minutes),
+            age(g.minutes)
+        );
+        evidence.push(describe::frame_evidence(there, "rpc", text, handler.line));
+        let close = age(g.minutes).abs_diff(age(handler.minutes)) <= AGE_SLACK;
+        let trust = match (handlers.len(), close) {
+            (1, true) => Trust::Strong,
+            (_, true) => Trust::Likely,
+            _ => Trust::Guess,
+        };
+        return Some((Key::Goroutine(best.snap, best.goroutine), Link { why, trust, evidence }));
+    }
+    let role = call.rule.server_role.as_deref()?;
+    let process = only_process(case, role, own)?;
+    Some((Key::Process(process), Link { why, trust: Trust::Likely, evidence }))
+}
+
+/// The process of a role without a dump: the only one, or the only one that itself has something stuck below it.
+fn only_process(case: &Case<'_>, role: &str, own: usize) -> Option<usize> {
+    let of_role: Vec<usize> = case
+        .processes
+        .all
+        .iter()
+        .enumerate()
+        .filter(|(p, process)| *p != own && process.role == role)
+        .map(|(p, _)| p)
+        .collect();
+    if let [only] = of_role[..] {
+        return Some(only);
+    }
+    let busy: Vec<usize> = of_role
+        .into_iter()
+        .filter(|&p| {
+            let children = case.processes.all[p].pid.and_then(|pid| case.processes.children.get(&pid));
+            children.into_iter().flatten().any(|&c| case.processes.all[c].role == "runc")
+        })
+        .collect();
+    match busy[..] {
+        [only] => Some(only),
+        _ => None,
+    }
+}
+
+/// A process without a dump that is known to call one daemon (a CNI plugin its agent): the daemon's stuck handler.
+pub fn daemon_of(case: &Case<'_>, servers: &Servers, p: usize) -> Option<(Key, Link)> {
+    let process = &case.processes.all[p];
+    if process.primary.is_some() {
+        return None;
+    }
+    let roles: FxHashSet<&str> = case
+        .rules
+        .rpc_rules()
+        .filter(|rule| rule.client_role.as_deref() == Some(process.role.as_str()))
+        .filter_map(|rule| rule.server_role.as_deref())
+        .collect();
+    let mut handlers: Vec<&Server> =
+        servers.by_key.values().flatten().filter(|x| roles.contains(x.role.as_str())).collect();
+    let names = |x: &&Server| {
+        // `terway` calls `terwayd`, `cilium-cni` calls `cilium-agent`: a plugin and its daemon share a name.
+        let daemon = case.snaps[x.snap].name.as_str();
+        let stem = process.name.split(['-', '_']).next().unwrap_or("");
+        stem.len() >= 3 && daemon.starts_with(stem)
+    };
+    if roles.is_empty() {
+        handlers = servers.by_key.values().flatten().filter(names).collect();
+    } else if handlers.iter().any(names) {
+        handlers.retain(names);
+    }
+    let best = handlers.into_iter().max_by_key(|x| {
+        (case.snaps[x.snap].goroutine(x.goroutine).minutes, std::cmp::Reverse(x.goroutine))
+    })?;
+    let there = &case.snaps[best.snap];
+    let handler = there.goroutine(best.goroutine);
+    let text = format!("{} calls {}, whose handlers are stuck", process.label(), there.name);
+    let evidence = vec![describe::frame_evidence(there, "rpc", text, handler.line)];
+    Some((Key::Goroutine(best.snap, best.goroutine), Link { why: "rpc", trust: Trust::Likely, evidence }))
+}

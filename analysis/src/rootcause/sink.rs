@@ -1,0 +1,335 @@
+//! Ends that are no circle: a holder stuck in a system call, a call that nobody answers, a mount, a lock without a
+//! holder.
+
+use super::basin::{Basin, Basins, End, is_lock_wait, primitive};
+use super::circle::bits;
+use super::{Ranked, remedy};
+use crate::case::Case;
+use crate::describe;
+use crate::diagnosis::{Blocked, Evidence, Finding, HolderStatus, Root, Trust};
+use crate::graph::{Key, WaitGraph};
+use crate::holders::is_whole;
+use crate::waits::Primitive;
+
+/// Minutes of waiting for a lock that are not everyday.
+const LOCK_MINUTES: u32 = 1;
+/// Minutes of waiting for another process's answer.
+const ANSWER_MINUTES: u32 = 2;
+/// Minutes of an unexplained wait (a send, a WaitGroup) that are worth telling.
+const OTHER_MINUTES: u32 = 5;
+/// Waiters of one lock that are a jam even where no ages are known.
+const JAM: u64 = 10;
+
+/// A finding for each end that is to be believed.
+pub fn findings(case: &Case<'_>, graph: &WaitGraph, basins: &Basins) -> Vec<Ranked> {
+    let mut ends: Vec<(&End, &Basin)> = basins.by_end.iter().collect();
+    ends.sort_by_key(|(end, _)| **end);
+    ends.into_iter()
+        .filter_map(|(end, basin)| match end {
+            End::Node(key) => finding(case, graph, basins, *key, basin),
+            End::Circle(_) => None,
+        })
+        .collect()
+}
+
+fn finding(case: &Case<'_>, graph: &WaitGraph, basins: &Basins, end: Key, basin: &Basin) -> Option<Ranked> {
+    let start = basin.start?;
+    let path = basins.path(start);
+    let minutes = basin.oldest.max(age(case, end)).max(path.iter().filter_map(|&k| age(case, k)).max());
+    if !is_significant(case, graph, end, basin, &path, minutes) {
+        return None;
+    }
+    let mut trust = Trust::Strong;
+    let mut evidence: Vec<Evidence> = Vec::new();
+    for pair in path.windows(2) {
+        if let Some(link) = graph.link(pair[0], pair[1]) {
+            trust = trust.min(link.trust);
+            evidence.extend(link.evidence.iter().cloned());
+        }
+    }
+    let last = path.iter().rev().copied().find(|k| !matches!(k, Key::Resource(_))).unwrap_or(end);
+    let root = root(case, graph, last, end);
+    if path.len() == 1 {
+        trust = Trust::Likely;
+    }
+    let held = path.iter().rev().copied().find_map(|k| if let Key::Lock(s, l) = k { Some((s, l)) } else { None });
+    if let Key::Lock(s, l) = end {
+        trust = trust.min(if case.holdings[s][l].status == HolderStatus::Leaked { Trust::Likely } else { Trust::Guess });
+    }
+    let kind = kind_of(case, graph, &path, end, held.is_some());
+    let moving = is_moving(case, &path);
+    let mut finding = Finding {
+        kind: kind.into(),
+        title: title(case, graph, held, end, last, &root),
+        explanation: explain(case, graph, &path, basin, minutes),
+        root,
+        chain: path.iter().map(|&key| graph.describe(case, key)).collect(),
+        blocked: Blocked { goroutines: basin.goroutines, processes: basin.processes.len() as u64 },
+        trust,
+        evidence,
+        ..Finding::default()
+    };
+    if let Key::Goroutine(snap, i) = last {
+        finding.evidence.push(oldest_waiter(case, snap, i));
+    }
+    remedy::add(case, graph, &path, basin, false, &mut finding);
+    let beyond = match end {
+        Key::Resource(_) | Key::Thread(_) => 60,
+        Key::Process(_) => 30,
+        Key::Goroutine(..) => 20,
+        Key::Lock(..) => 0,
+    };
+    let score = beyond
+        + 10 * bits(basin.goroutines)
+        + 25 * basin.processes.len() as i64
+        + 12 * trust as i64
+        + i64::from(minutes.unwrap_or(0).min(30))
+        + 10 * i64::from(basin.symptom.is_some())
+        + 10 * bits(basin.lock_waiters);
+    Some(Ranked { finding, score, moving, minutes, path })
+}
+
+fn age(case: &Case<'_>, key: Key) -> Option<u32> {
+    match key {
+        Key::Goroutine(snap, i) => case.snaps[snap].goroutine(i).minutes,
+        Key::Thread(t) => case.evidence.node.threads[t].blocked_seconds.map(|s| (s / 60) as u32),
+        _ => None,
+    }
+}
+
+/// Whether what ends here is out of the ordinary. Idling is not; nor is a wait that has only just begun.
+fn is_significant(
+    case: &Case<'_>,
+    graph: &WaitGraph,
+    end: Key,
+    basin: &Basin,
+    path: &[Key],
+    minutes: Option<u32>,
+) -> bool {
+    let at_least = |n: u32| minutes.is_some_and(|m| m >= n);
+    if basin.oldest_lock_wait.is_some_and(|m| m >= LOCK_MINUTES) {
+        return true;
+    }
+    if basin.lock_waiters >= JAM && ages_unknown(case, path) {
+        return true;
+    }
+    let pasted = path.first().is_some_and(|&k| is_paste(case, k));
+    match end {
+        Key::Resource(r) => {
+            let kind = graph.resources.get(r).map_or("", |r| r.kind.as_str());
+            let held_thread = path.iter().any(|k| matches!(k, Key::Thread(t) if case.evidence.node.threads[*t].state == Some('D')));
+            let stopped = kind == "stopped";
+            at_least(ANSWER_MINUTES) || at_least(1) && (held_thread || kind == "file") || held_thread && path.len() > 2 || stopped && path.len() > 1
+        }
+        Key::Thread(t) => case.evidence.node.threads[t].state == Some('D') && at_least(1),
+        Key::Process(_) => at_least(ANSWER_MINUTES) && basin.processes.len() > 1,
+        Key::Lock(..) => false,
+        Key::Goroutine(snap, i) => {
+            let s = &case.snaps[snap];
+            let symptom = basin.symptom.is_some();
+            match primitive(case, end) {
+                Some(Primitive::ChanSend) => at_least(OTHER_MINUTES) && (symptom || pasted || path.len() > 1),
+                Some(Primitive::WaitGroup) => at_least(OTHER_MINUTES) && (pasted || path.len() > 1 && basin.processes.len() > 1),
+                _ if s.bound.rpc_client(s.s, s.goroutine(i)).is_some() => {
+                    at_least(ANSWER_MINUTES) && (symptom || basin.processes.len() > 1)
+                }
+                _ => at_least(ANSWER_MINUTES) && basin.processes.len() > 1 && path.len() > 1,
+            }
+        }
+    }
+}
+
+/// No goroutine of the snapshot shows an age: no collection has run since they blocked, so nothing is known.
+fn ages_unknown(case: &Case<'_>, path: &[Key]) -> bool {
+    path.iter().any(|&k| match k {
+        Key::Goroutine(snap, _) => case.snaps[snap].s.goroutines.iter().all(|g| g.minutes.is_none()),
+        _ => false,
+    })
+}
+
+/// A few goroutines that somebody cut out of a dump: they are there because they looked stuck to a person.
+fn is_paste(case: &Case<'_>, key: Key) -> bool {
+    matches!(key, Key::Goroutine(snap, _) if case.snaps[snap].s.goroutines.len() <= 4 && !is_whole(&case.snaps[snap]))
+}
+
+/// Another complete moment of the same process shows the end of its part of the chain elsewhere.
+fn is_moving(case: &Case<'_>, path: &[Key]) -> bool {
+    let mut seen = std::collections::HashSet::new();
+    for &key in path.iter().rev() {
+        let Key::Goroutine(snap, i) = key else { continue };
+        if !seen.insert(snap) {
+            continue;
+        }
+        let others: Vec<usize> =
+            case.moments(snap).filter(|&m| case.snaps[m].s.complete && case.by_id[m].len() > 1).collect();
+        if !others.is_empty() && others.iter().any(|&m| case.same_place(snap, i, m).is_none()) {
+            return true;
+        }
+    }
+    false
+}
+
+fn root(case: &Case<'_>, graph: &WaitGraph, last: Key, end: Key) -> Root {
+    let beyond = if last == end { None } else { Some(graph.describe(case, end).label) };
+    let node = graph.describe(case, last);
+    match last {
+        Key::Goroutine(snap, i) => {
+            let doing = describe::doing(&case.snaps[snap], i);
+            let blocked_in = match beyond {
+                Some(label) if !doing.blocked_in.contains(&label) && !label.contains(&doing.blocked_in) => {
+                    format!("{}: {label}", doing.blocked_in)
+                }
+                Some(label) if label.contains(&doing.blocked_in) => label,
+                _ => doing.blocked_in,
+            };
+            Root { node, function: Some(doing.function), blocked_in: Some(blocked_in), minutes: case.snaps[snap].goroutine(i).minutes }
+        }
+        Key::Thread(t) => {
+            let thread = &case.evidence.node.threads[t];
+            let function = thread.frames.first().map(|f| f.function.clone()).or(thread.wchan.clone());
+            let minutes = thread.blocked_seconds.map(|s| (s / 60) as u32);
+            Root { node, function, blocked_in: beyond, minutes }
+        }
+        _ => Root { node, function: None, blocked_in: beyond, minutes: None },
+    }
+}
+
+fn kind_of(case: &Case<'_>, graph: &WaitGraph, path: &[Key], end: Key, held: bool) -> &'static str {
+    if let Key::Lock(s, l) = end {
+        return match case.holdings[s][l].status {
+            HolderStatus::Leaked => "leaked-lock",
+            _ => "held-by-unknown",
+        };
+    }
+    let whys: Vec<&str> = path.windows(2).filter_map(|p| graph.link(p[0], p[1])).map(|l| l.why).collect();
+    let after_lock = whys.iter().rposition(|w| *w == "lock").map_or(0, |n| n + 1);
+    let onward = whys.get(after_lock).copied();
+    if held {
+        return match (onward, primitive(case, path[after_lock])) {
+            (Some("rpc" | "http" | "bus"), _) => "held-in-rpc",
+            (Some("exec"), _) => "held-in-exec",
+            (Some("waitgroup"), _) => "held-in-wait",
+            (Some("channel"), _) => "held-in-channel",
+            (Some("kernel" | "mount" | "thread"), _) => "held-in-syscall",
+            (_, Some(Primitive::Syscall | Primitive::Cgo)) => "held-in-syscall",
+            (_, Some(Primitive::PollRead | Primitive::PollWrite)) => "held-in-io",
+            (_, Some(Primitive::ChanReceive | Primitive::ChanSend | Primitive::Select | Primitive::Forever)) => "held-in-channel",
+            _ => "held-in-wait",
+        };
+    }
+    match end {
+        Key::Thread(_) => "kernel-wait",
+        Key::Resource(_) if whys.iter().any(|w| matches!(*w, "kernel" | "mount" | "thread")) => "kernel-wait",
+        Key::Resource(_) | Key::Process(_) => "resource",
+        _ => match primitive(case, end) {
+            Some(Primitive::ChanSend | Primitive::ChanReceive) => "stuck-channel",
+            _ => "stuck-wait",
+        },
+    }
+}
+
+fn title(case: &Case<'_>, graph: &WaitGraph, held: Option<(usize, usize)>, end: Key, last: Key, root: &Root) -> String {
+    let what = root.blocked_in.clone().unwrap_or_default();
+    if let Key::Lock(s, l) = end {
+        let lock = &case.locks[s][l];
+        let process = case.processes.all[case.processes.of_snap[s]].label();
+        let why = match case.holdings[s][l].status {
+            HolderStatus::Leaked => "nobody in the dump can hold it: it was left locked",
+            HolderStatus::NotInEvidence => "its holder is not in this evidence",
+            _ => "its holder cannot be told",
+        };
+        return format!("{process}: {} is locked and {why}", lock.label());
+    }
+    let function = root.function.as_deref().map_or(String::new(), |f| format!(" in {f}"));
+    match (held, last) {
+        (Some((s, l)), Key::Goroutine(snap, i)) if snap == s => {
+            let process = case.processes.all[case.processes.of_snap[s]].label();
+            let id = case.snaps[snap].goroutine(i).id.map_or(String::new(), |id| format!(" goroutine {id}"));
+            format!("{process}{id} holds {} while stuck{function}: {what}", case.locks[s][l].label())
+        }
+        (Some((s, l)), _) => {
+            let process = case.processes.all[case.processes.of_snap[s]].label();
+            let who = graph.describe(case, last).label;
+            format!("{process} holds {} until {who} goes on: {what}", case.locks[s][l].label())
+        }
+        (None, Key::Goroutine(snap, i)) => {
+            let process = case.processes.all[case.processes.of_snap[snap]].label();
+            let id = case.snaps[snap].goroutine(i).id.map_or(String::new(), |id| format!(" goroutine {id}"));
+            format!("{process}{id} is stuck{function}: {what}")
+        }
+        (None, _) => format!("{}: {what}", root.node.label),
+    }
+}
+
+/// The chain told as a maintainer would: A waits for X, held by B, which waits for Y.
+fn explain(case: &Case<'_>, graph: &WaitGraph, path: &[Key], basin: &Basin, minutes: Option<u32>) -> String {
+    let mut text = String::new();
+    for (n, &key) in path.iter().enumerate() {
+        let label = match key {
+            Key::Goroutine(snap, i) => {
+                let doing = describe::doing(&case.snaps[snap], i);
+                let node = graph.describe(case, key).label;
+                if n + 1 == path.len() { format!("{node}, in {}", doing.blocked_in) } else { node }
+            }
+            _ => graph.describe(case, key).label,
+        };
+        if n == 0 {
+            text.push_str(&label);
+            continue;
+        }
+        let why = graph.link(path[n - 1], key).map_or("", |l| l.why);
+        let joint = match (why, is_lock_wait(case, path[n - 1])) {
+            ("lock", true) => " waits for ",
+            ("lock", false) => ", held by ",
+            ("rpc" | "http", _) => ", which calls ",
+            ("exec", _) => ", which waits for the process ",
+            ("thread", _) => ", run by ",
+            ("process", _) => ", namely ",
+            _ => ", which waits for ",
+        };
+        text.push_str(joint);
+        text.push_str(&label);
+    }
+    text.push('.');
+    if basin.goroutines > 1 {
+        let processes = basin.processes.len() as u64;
+        text.push_str(&format!(
+            " Behind it: {} in {}",
+            describe::count(basin.goroutines, "goroutine", "goroutines"),
+            describe::count(processes, "process", "processes")
+        ));
+        text.push_str(&minutes.map_or(".".to_string(), |m| format!(", for {m} minutes at least.")));
+    }
+    if let Some((snap, i)) = basin.symptom {
+        let s = &case.snaps[snap];
+        if let Some(symptom) = s.bound.symptom(s.s, s.goroutine(i)) {
+            text.push_str(&format!(" What people see: {}", symptom.text));
+        }
+    }
+    text
+}
+
+/// The oldest-waiter rule, always shown on its own.
+fn oldest_waiter(case: &Case<'_>, snap: usize, i: usize) -> Evidence {
+    let s = &case.snaps[snap];
+    let oldest = &case.oldest[snap];
+    let own = s.goroutine(i).minutes;
+    let is_oldest = oldest.minutes.is_some() && oldest.minutes == own;
+    let text = match (oldest.minutes, own) {
+        (None, _) => "no goroutine of this process shows an age, so the oldest-waiter rule says nothing".to_string(),
+        (Some(age), Some(_)) if is_oldest && oldest.count == 1 => {
+            let next = oldest.next.map_or(String::new(), |n| format!(", the next {n}"));
+            format!("oldest waiter: blocked longest in its process, {age} minutes{next}")
+        }
+        (Some(age), Some(_)) if is_oldest => {
+            format!("oldest waiter: a tie of {} goroutines at {age} minutes", oldest.count)
+        }
+        (Some(age), _) => format!(
+            "oldest waiter: not this one ({} minutes), the longest wait of the process is {age}",
+            own.unwrap_or(0)
+        ),
+    };
+    let mut evidence = describe::frame_evidence(s, "oldest-waiter", text, s.goroutine(i).line);
+    evidence.against = oldest.minutes.is_some() && !is_oldest && own.unwrap_or(0) + crate::holders::AGE_SLACK < oldest.minutes.unwrap_or(0);
+    evidence
+}
