@@ -36,8 +36,7 @@ pub struct Case<'a> {
 impl<'a> Case<'a> {
     /// Prepares the incident: waits, locks, holders, processes.
     pub fn new(evidence: &'a Evidence, rules: &'a Rules, kernel: &'a KernelRules) -> Self {
-        let snaps: Vec<Snap<'a>> =
-            evidence.snapshots.iter().enumerate().map(|(i, s)| Snap::new(i, s, rules)).collect();
+        let snaps: Vec<Snap<'a>> = evidence.snapshots.iter().enumerate().map(|(i, s)| Snap::new(i, s, rules)).collect();
         let mut offsets = Offsets::default();
         for snap in &snaps {
             offsets.learn(snap);

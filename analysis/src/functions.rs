@@ -184,8 +184,18 @@ fn class_of_runtime(rest: &str) -> Class {
 
 fn class_of_syscall(name: &FunctionName<'_>) -> Class {
     match name.rest {
-        "Syscall" | "Syscall6" | "Syscall9" | "RawSyscall" | "RawSyscall6" | "rawVforkSyscall" | "SyscallNoError"
-        | "RawSyscallNoError" | "syscall" | "syscall6" | "rawSyscallNoError" | "runtime_entersyscall" => Class::RawSyscall,
+        "Syscall"
+        | "Syscall6"
+        | "Syscall9"
+        | "RawSyscall"
+        | "RawSyscall6"
+        | "rawVforkSyscall"
+        | "SyscallNoError"
+        | "RawSyscallNoError"
+        | "syscall"
+        | "syscall6"
+        | "rawSyscallNoError"
+        | "runtime_entersyscall" => Class::RawSyscall,
         _ if name.receiver.is_none() => Class::NamedSyscall,
         _ => Class::Standard,
     }
@@ -194,8 +204,18 @@ fn class_of_syscall(name: &FunctionName<'_>) -> Class {
 /// Names under which code wraps a lock: the caller is who really takes it.
 fn is_lock_wrapper(outer: &str) -> bool {
     let lower = outer.to_ascii_lowercase();
-    matches!(lower.as_str(), "lock" | "rlock" | "wlock" | "acquire" | "lockname" | "lockkey" | "acquirelock" | "acquirerlock" | "acquirewlock")
-        || (lower.starts_with("lock") || lower.starts_with("rlock")) && !lower.contains("unlock") && lower.len() <= 16
+    matches!(
+        lower.as_str(),
+        "lock"
+            | "rlock"
+            | "wlock"
+            | "acquire"
+            | "lockname"
+            | "lockkey"
+            | "acquirelock"
+            | "acquirerlock"
+            | "acquirewlock"
+    ) || (lower.starts_with("lock") || lower.starts_with("rlock")) && !lower.contains("unlock") && lower.len() <= 16
 }
 
 #[cfg(test)]

@@ -62,7 +62,9 @@ impl KernelRule {
     fn matches(&self, function: &str) -> bool {
         self.functions.iter().any(|pattern| match pattern.strip_suffix('*') {
             Some(prefix) => function.starts_with(prefix),
-            None => pattern == function || function.strip_prefix(pattern.as_str()).is_some_and(|rest| rest.starts_with('.')),
+            None => {
+                pattern == function || function.strip_prefix(pattern.as_str()).is_some_and(|rest| rest.starts_with('.'))
+            }
         })
     }
 }

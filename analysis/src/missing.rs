@@ -12,11 +12,14 @@ pub fn missing(case: &Case<'_>, findings: &[Ranked]) -> Vec<Missing> {
     for (n, snap) in case.snaps.iter().enumerate() {
         if !snap.s.complete && case.processes.all[case.processes.of_snap[n]].primary == Some(n) {
             let process = case.processes.all[case.processes.of_snap[n]].label();
-            add(&mut wanted, Missing {
-                what: format!("the whole dump of {process}"),
-                why: "a part of it is cut off: who holds the locks may be in the part that is missing".into(),
-                command: dump_command(&snap.role),
-            });
+            add(
+                &mut wanted,
+                Missing {
+                    what: format!("the whole dump of {process}"),
+                    why: "a part of it is cut off: who holds the locks may be in the part that is missing".into(),
+                    command: dump_command(&snap.role),
+                },
+            );
         }
     }
     for ranked in findings.iter().take(3) {
@@ -25,12 +28,20 @@ pub fn missing(case: &Case<'_>, findings: &[Ranked]) -> Vec<Missing> {
             Key::Lock(s, l) if case.holdings[s][l].status != HolderStatus::Leaked => {
                 let process = &case.processes.all[case.processes.of_snap[s]];
                 let whole = is_whole(&case.snaps[s]);
-                let command = process.pid.map_or("gcore PID".into(), |pid| format!("timeout 60 gcore -o /tmp/core {pid}"));
-                add(&mut wanted, Missing {
-                    what: if whole { format!("a core of {}", process.label()) } else { format!("a complete dump of {}", process.label()) },
-                    why: format!("it proves who holds {}", case.locks[s][l].label()),
-                    command: Some(command),
-                });
+                let command =
+                    process.pid.map_or("gcore PID".into(), |pid| format!("timeout 60 gcore -o /tmp/core {pid}"));
+                add(
+                    &mut wanted,
+                    Missing {
+                        what: if whole {
+                            format!("a core of {}", process.label())
+                        } else {
+                            format!("a complete dump of {}", process.label())
+                        },
+                        why: format!("it proves who holds {}", case.locks[s][l].label()),
+                        command: Some(command),
+                    },
+                );
             }
             Key::Process(p) => {
                 let process = &case.processes.all[p];
@@ -46,11 +57,14 @@ pub fn missing(case: &Case<'_>, findings: &[Ranked]) -> Vec<Missing> {
                 let snap = &case.snaps[s];
                 if let Some(call) = snap.bound.rpc_client(snap.s, snap.goroutine(i)) {
                     let role = call.rule.server_role.clone().unwrap_or_else(|| "the server".into());
-                    add(&mut wanted, Missing {
-                        what: format!("a stack dump of {role}"),
-                        why: format!("it should answer {}", call.name()),
-                        command: dump_command(&role),
-                    });
+                    add(
+                        &mut wanted,
+                        Missing {
+                            what: format!("a stack dump of {role}"),
+                            why: format!("it should answer {}", call.name()),
+                            command: dump_command(&role),
+                        },
+                    );
                 }
             }
             _ => {}
@@ -63,11 +77,14 @@ pub fn missing(case: &Case<'_>, findings: &[Ranked]) -> Vec<Missing> {
         {
             let process = &case.processes.all[case.processes.of_snap[s]];
             let command = process.pid.map(|pid| format!("timeout 60 gcore -o /tmp/core {pid}"));
-            add(&mut wanted, Missing {
-                what: format!("a core of {}", process.label()),
-                why: format!("it proves the holder of {} by its pending Unlock", case.locks[s][l].label()),
-                command,
-            });
+            add(
+                &mut wanted,
+                Missing {
+                    what: format!("a core of {}", process.label()),
+                    why: format!("it proves the holder of {} by its pending Unlock", case.locks[s][l].label()),
+                    command,
+                },
+            );
         }
     }
     wanted

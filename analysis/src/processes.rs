@@ -59,7 +59,12 @@ impl Processes {
                 }
                 let known = table.all.iter().position(|p| table.belongs(p, snap, pid, snaps));
                 let slot = known.unwrap_or_else(|| {
-                    table.all.push(Process { pid, name: snap.name.clone(), role: snap.role.clone(), ..Process::default() });
+                    table.all.push(Process {
+                        pid,
+                        name: snap.name.clone(),
+                        role: snap.role.clone(),
+                        ..Process::default()
+                    });
                     table.all.len() - 1
                 });
                 table.all[slot].snaps.push(i);
@@ -112,7 +117,12 @@ impl Processes {
             }
             let slot = *self.by_pid.entry(row.pid).or_insert_with(|| {
                 let name = program(row);
-                self.all.push(Process { pid: Some(row.pid), role: role_of_program(&name, row), name, ..Process::default() });
+                self.all.push(Process {
+                    pid: Some(row.pid),
+                    role: role_of_program(&name, row),
+                    name,
+                    ..Process::default()
+                });
                 self.all.len() - 1
             });
             let process = &mut self.all[slot];
@@ -165,7 +175,9 @@ pub fn program(row: &ProcessRow) -> String {
 /// Roles of programs that mostly appear without a dump.
 fn role_of_program(name: &str, row: &ProcessRow) -> String {
     let known = match name {
-        "kubelet" | "dockerd" | "containerd" | "runc" | "crio" | "systemd" | "dbus-daemon" | "podman" | "conmon" => name,
+        "kubelet" | "dockerd" | "containerd" | "runc" | "crio" | "systemd" | "dbus-daemon" | "podman" | "conmon" => {
+            name
+        }
         _ if name.starts_with("containerd-shim") => "containerd-shim",
         _ if name.starts_with("runc") => "runc",
         _ if row.command.contains("/cni/bin/") => "cni-plugin",

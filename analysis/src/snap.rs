@@ -47,12 +47,22 @@ impl<'a> Snap<'a> {
         let functions = Functions::of(s);
         let bound = rules.bind(s);
         let arguments = ArgumentRules::of(s);
-        let waits: Vec<Wait> =
-            s.goroutines.iter().map(|g| waits::classify(s, &functions, arguments, g)).collect();
+        let waits: Vec<Wait> = s.goroutines.iter().map(|g| waits::classify(s, &functions, arguments, g)).collect();
         let (groups, group_of) = group(s);
         let (role, name) = identify(s, &bound);
-        let mut snap =
-            Snap { id: format!("s{}", index + 1), index, s, functions, bound, arguments, waits, groups, group_of, role, name };
+        let mut snap = Snap {
+            id: format!("s{}", index + 1),
+            index,
+            s,
+            functions,
+            bound,
+            arguments,
+            waits,
+            groups,
+            group_of,
+            role,
+            name,
+        };
         for i in 0..snap.groups.len() {
             let Some(&first) = snap.groups[i].members.first() else { continue };
             snap.groups[i].idle = snap.judge_idle(first as usize);
@@ -117,10 +127,11 @@ impl<'a> Snap<'a> {
         let wait = self.waits[i];
         match wait.primitive {
             Primitive::RuntimeIdle => return Some("idle goroutine of the runtime".into()),
-            Primitive::PollRead if frames.iter().take(6).any(|f| {
-                let function = self.function(f.site);
-                matches!(function.outer.as_str(), "Accept" | "accept") && function.standard
-            }) =>
+            Primitive::PollRead
+                if frames.iter().take(6).any(|f| {
+                    let function = self.function(f.site);
+                    matches!(function.outer.as_str(), "Accept" | "accept") && function.standard
+                }) =>
             {
                 return Some("accepts connections".into());
             }

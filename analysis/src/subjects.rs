@@ -13,7 +13,8 @@ const MOST: usize = 40;
 
 static CONTAINER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\b[0-9a-f]{64}\b").ok());
 static POD: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"/pods/([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?:/volumes/([^/\s]+)/([^/\s]+))?").ok()
+    Regex::new(r"/pods/([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?:/volumes/([^/\s]+)/([^/\s]+))?")
+        .ok()
 });
 
 /// What the likeliest chain is about.
@@ -27,7 +28,15 @@ pub fn subjects(case: &Case<'_>, findings: &[Ranked]) -> Vec<Subject> {
             let s = &case.snaps[snap];
             let labels = s.s.names.get(s.goroutine(i).labels);
             if let Some(pod) = label_value(labels, "pod") {
-                add(&mut found, Subject { kind: "pod".into(), name: Some(pod), id: None, why: "label of a goroutine of the chain".into() });
+                add(
+                    &mut found,
+                    Subject {
+                        kind: "pod".into(),
+                        name: Some(pod),
+                        id: None,
+                        why: "label of a goroutine of the chain".into(),
+                    },
+                );
             }
         }
     }
@@ -37,14 +46,25 @@ pub fn subjects(case: &Case<'_>, findings: &[Ranked]) -> Vec<Subject> {
         let why = format!("command line of {}", process.label());
         in_text(&row.command, &why, &mut found);
         if process.role == "systemd" || process.role == "dbus-daemon" {
-            add(&mut found, Subject { kind: "service".into(), name: Some(process.name.clone()), id: None, why: "the chain passes it".into() });
+            add(
+                &mut found,
+                Subject {
+                    kind: "service".into(),
+                    name: Some(process.name.clone()),
+                    id: None,
+                    why: "the chain passes it".into(),
+                },
+            );
         }
     }
     for edge in &first.finding.evidence {
         if edge.kind == "mount"
             && let Some(point) = edge.text.rsplit(" at ").next()
         {
-            add(&mut found, Subject { kind: "volume".into(), name: Some(point.to_string()), id: None, why: edge.text.clone() });
+            add(
+                &mut found,
+                Subject { kind: "volume".into(), name: Some(point.to_string()), id: None, why: edge.text.clone() },
+            );
         }
     }
     found.truncate(MOST);
@@ -61,7 +81,10 @@ fn in_text(text: &str, why: &str, found: &mut Vec<Subject>) {
         for capture in regex.captures_iter(text).take(8) {
             add(found, Subject { kind: "pod".into(), name: None, id: Some(capture[1].into()), why: why.into() });
             if let Some(volume) = capture.get(3) {
-                add(found, Subject { kind: "volume".into(), name: Some(volume.as_str().into()), id: None, why: why.into() });
+                add(
+                    found,
+                    Subject { kind: "volume".into(), name: Some(volume.as_str().into()), id: None, why: why.into() },
+                );
             }
         }
     }

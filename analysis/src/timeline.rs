@@ -19,7 +19,14 @@ pub fn timeline(case: &Case<'_>, graph: &WaitGraph, findings: &[Ranked]) -> Vec<
                     let s = &case.snaps[snap];
                     let Some(minutes) = s.goroutine(i).minutes else { continue };
                     let doing = describe::doing(s, i);
-                    moments.push(moment(case, graph, key, minutes, snap, format!("stuck in {}: {}", doing.function, doing.blocked_in)));
+                    moments.push(moment(
+                        case,
+                        graph,
+                        key,
+                        minutes,
+                        snap,
+                        format!("stuck in {}: {}", doing.function, doing.blocked_in),
+                    ));
                 }
                 Key::Lock(snap, l) => {
                     let lock = &case.locks[snap][l];
@@ -50,7 +57,12 @@ pub fn timeline(case: &Case<'_>, graph: &WaitGraph, findings: &[Ranked]) -> Vec<
     for line in logs.take(LOG_LINES) {
         let program = line.program.as_deref().unwrap_or("log");
         let text: String = line.text.chars().take(240).collect();
-        moments.push(Moment { minutes_before_dump: None, at: line.at.map(|t| t.to_string()), text: format!("{program}: {text}"), node: None });
+        moments.push(Moment {
+            minutes_before_dump: None,
+            at: line.at.map(|t| t.to_string()),
+            text: format!("{program}: {text}"),
+            node: None,
+        });
     }
     moments.sort_by(|a, b| match (&a.at, &b.at) {
         (Some(x), Some(y)) => x.cmp(y),

@@ -45,12 +45,15 @@ pub fn judge(case: &Case<'_>, findings: &[Ranked]) -> Verdict {
 /// `fatal error: all goroutines are asleep - deadlock!` is the runtime's own proof.
 fn asleep(case: &Case<'_>) -> Option<Verdict> {
     for (n, snap) in case.snaps.iter().enumerate() {
-        let fatal = snap.s.notices.iter().any(|x| x.kind == NoticeKind::Fatal && x.text.contains("all goroutines are asleep"));
+        let fatal =
+            snap.s.notices.iter().any(|x| x.kind == NoticeKind::Fatal && x.text.contains("all goroutines are asleep"));
         if fatal {
             let process = case.processes.all[case.processes.of_snap[n]].label();
             return Some(Verdict {
                 kind: VerdictKind::Deadlock,
-                summary: format!("{process}: the runtime itself found all goroutines asleep: none of them can ever run"),
+                summary: format!(
+                    "{process}: the runtime itself found all goroutines asleep: none of them can ever run"
+                ),
                 trust: Trust::Proven,
                 since_minutes: None,
             });

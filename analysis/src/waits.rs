@@ -204,7 +204,8 @@ pub fn classify(snapshot: &Snapshot, functions: &Functions, rules: ArgumentRules
     if acquirer == frames.len() {
         acquirer = caller;
     }
-    let syscall_frame = (primitive == Primitive::Syscall).then(|| top.iter().position(|f| class(f) == Class::RawSyscall)).flatten();
+    let syscall_frame =
+        (primitive == Primitive::Syscall).then(|| top.iter().position(|f| class(f) == Class::RawSyscall)).flatten();
     let address = address_of(snapshot, functions, rules, goroutine, top, primitive);
     Wait { primitive, address, caller, acquirer, syscall_frame }
 }
@@ -242,10 +243,14 @@ fn by_state(state: &str, top: impl Iterator<Item = Class>, flags: Flags) -> Prim
         "running" => Primitive::Running,
         "runnable" | "waiting for cgo callback" => Primitive::Runnable,
         "coroutine" => Primitive::Coroutine,
-        "finalizer wait" | "cleanup wait" | "trace reader (blocked)" | "timer goroutine (idle)" | "mark wait (idle)" => {
+        "finalizer wait"
+        | "cleanup wait"
+        | "trace reader (blocked)"
+        | "timer goroutine (idle)"
+        | "mark wait (idle)" => Primitive::RuntimeIdle,
+        _ if base.ends_with("(idle)") || base == "GC sweep wait" || base == "GC scavenge wait" => {
             Primitive::RuntimeIdle
         }
-        _ if base.ends_with("(idle)") || base == "GC sweep wait" || base == "GC scavenge wait" => Primitive::RuntimeIdle,
         _ if base.starts_with("GC ") || base.starts_with("garbage collection") || base == "stopping the world" => {
             Primitive::Collector
         }
@@ -289,9 +294,8 @@ fn address_of(
     let receiver = |wanted: Class| if rules.unmarked { None } else { first(wanted) };
     // System level (signals, cores): exact in every version.
     let sema = first(Class::RuntimeSema).or_else(|| if rules.all_exact { first(Class::SyncSema) } else { None });
-    let mutex = first(Class::MutexSlow)
-        .or_else(|| receiver(Class::MutexLock))
-        .or_else(|| sema.map(|s| s.wrapping_sub(4)));
+    let mutex =
+        first(Class::MutexSlow).or_else(|| receiver(Class::MutexLock)).or_else(|| sema.map(|s| s.wrapping_sub(4)));
     match primitive {
         Primitive::Mutex | Primitive::RwWriteBehindWriter => mutex,
         Primitive::Once => {
@@ -300,9 +304,7 @@ fn address_of(
             mutex.map(|m| if slow { m.wrapping_sub(4) } else { m })
         }
         Primitive::RwRead => receiver(Class::RLock).or_else(|| sema.map(|s| s.wrapping_sub(12))),
-        Primitive::RwWriteForReaders => {
-            sema.map(|s| s.wrapping_sub(8)).or_else(|| receiver(Class::WLock))
-        }
+        Primitive::RwWriteForReaders => sema.map(|s| s.wrapping_sub(8)).or_else(|| receiver(Class::WLock)),
         Primitive::WaitGroup => receiver(Class::WaitGroup).or_else(|| {
             // Go 1.11 to 1.19 put the semaphore first where the group is not 8-aligned.
             sema.map(|s| if s % 8 == 0 { s.wrapping_sub(8) } else { s })

@@ -247,7 +247,11 @@ fn pointer(
         let name = snap.frame_name(i, sighting.frame as usize);
         let exact = sighting.offset == 0 || objects.contains(&value);
         if exact {
-            let what = if sighting.offset == 0 && !objects.contains(&value) { "the lock's address" } else { "the lock's object" };
+            let what = if sighting.offset == 0 && !objects.contains(&value) {
+                "the lock's address"
+            } else {
+                "the lock's object"
+            };
             let text = format!("{name} has {what} {value:#x} among its arguments and does not wait for it");
             let kind = if function.named_locked { FactKind::NamedLocked } else { FactKind::Pointer };
             add(found, i, reads, Fact::new(kind, frame.line, text));
@@ -259,7 +263,14 @@ fn pointer(
 }
 
 /// A rule says that a call runs under the lock that these waiters want.
-fn known_holder(snap: &Snap<'_>, lock: &LockGroup, n: usize, scan: &Scan, waiting: &FxHashSet<usize>, found: &mut Found) {
+fn known_holder(
+    snap: &Snap<'_>,
+    lock: &LockGroup,
+    n: usize,
+    scan: &Scan,
+    waiting: &FxHashSet<usize>,
+    found: &mut Found,
+) {
     let objects = objects(snap, lock);
     for holder in scan.rule_holders.iter().filter(|h| h.fits.contains(&(n as u32))) {
         let Some(group) = snap.groups.get(holder.group as usize) else { continue };
@@ -270,7 +281,8 @@ fn known_holder(snap: &Snap<'_>, lock: &LockGroup, n: usize, scan: &Scan, waitin
             }
             // Several locks of this kind in one process: the receiver tells which, if it is shown.
             let shown = locks::receiver(snap, i, holder.frame).filter(|r| !r.stale).map(|r| r.value);
-            let same_type = snap.frame_function(i, holder.frame).map(|f| f.type_name.as_str()) == lock.type_name.as_deref();
+            let same_type =
+                snap.frame_function(i, holder.frame).map(|f| f.type_name.as_str()) == lock.type_name.as_deref();
             let agrees = shown.is_some_and(|r| objects.contains(&r));
             if same_type && shown.is_some() && !objects.is_empty() && !agrees {
                 continue;
@@ -280,7 +292,12 @@ fn known_holder(snap: &Snap<'_>, lock: &LockGroup, n: usize, scan: &Scan, waitin
             let name = snap.frame_name(i, holder.frame);
             let sure = agrees || (holder.fits.len() == 1 && group.members.len() == 1 && holder.always);
             let how = if holder.always { "runs under" } else { "in some versions runs under" };
-            let text = format!("{name} {how} {} while it is in {} (rule {})", holder.lock, snap.frame_name(i, holder.doing), holder.rule);
+            let text = format!(
+                "{name} {how} {} while it is in {} (rule {})",
+                holder.lock,
+                snap.frame_name(i, holder.doing),
+                holder.rule
+            );
             let kind = if sure || holder.always { FactKind::KnownHolder } else { FactKind::KnownHolderSometimes };
             add(found, i, holder.reads, Fact::new(kind, frame.line, text));
         }
@@ -309,7 +326,8 @@ fn once_runner(snap: &Snap<'_>, lock: &LockGroup, scan: &Scan, waiting: &FxHashS
         let Some(frame) = frames.get(frame_index) else { continue };
         let shown = locks::receiver(snap, i, frame_index).filter(|r| !r.stale).map(|r| r.value);
         if shown.is_some() && shown == lock.address {
-            let text = format!("runs the function of this Once ({})", snap.frame_name(i, frame_index.saturating_sub(1)));
+            let text =
+                format!("runs the function of this Once ({})", snap.frame_name(i, frame_index.saturating_sub(1)));
             add(found, i, false, Fact::new(FactKind::OnceRunner, frame.line, text));
             continue;
         }
@@ -323,7 +341,8 @@ fn once_runner(snap: &Snap<'_>, lock: &LockGroup, scan: &Scan, waiting: &FxHashS
         let same_object = receiver.is_some_and(|r| objects.contains(&r));
         let other_object = receiver.is_some() && !objects.is_empty() && !same_object;
         if callers.contains(owner) && !other_object {
-            let text = format!("runs a Once of the same {owner} ({})", snap.frame_name(i, frame_index.saturating_sub(1)));
+            let text =
+                format!("runs a Once of the same {owner} ({})", snap.frame_name(i, frame_index.saturating_sub(1)));
             let kind = if same_object { FactKind::OnceRunner } else { FactKind::LaterLine };
             add(found, i, false, Fact::new(kind, frame.line, text));
         }
@@ -378,7 +397,9 @@ fn recursive(snap: &Snap<'_>, lock: &LockGroup, places: &[Acquisition], reads: b
                 add(found, i, reads, Fact::new(FactKind::LaterLineSameObject, frame.line, text));
             }
         } else if odd {
-            let text = format!("comes here through {name} on the same object, unlike other waiters, and may hold the lock since");
+            let text = format!(
+                "comes here through {name} on the same object, unlike other waiters, and may hold the lock since"
+            );
             add(found, i, reads, Fact::new(FactKind::Recursive, frame.line, text));
         }
     }
@@ -471,6 +492,7 @@ pub fn is_bystander(snap: &Snap<'_>, i: usize) -> bool {
     primitive == Primitive::Running
         && frames.iter().take(4).any(|f| {
             let name = snap.s.function(f.site);
-            name == "runtime/pprof.writeGoroutineStacks" || snap.function(f.site).class == Class::Runtime && name.ends_with("Stack")
+            name == "runtime/pprof.writeGoroutineStacks"
+                || snap.function(f.site).class == Class::Runtime && name.ends_with("Stack")
         })
 }

@@ -144,7 +144,9 @@ impl Scan {
                         continue;
                     }
                     let from = targets.partition_point(|t| t.0 < word.value);
-                    for &(address, lock) in targets[from..].iter().take_while(|t| t.0 - word.value < OBJECT_SPAN).take(16) {
+                    for &(address, lock) in
+                        targets[from..].iter().take_while(|t| t.0 - word.value < OBJECT_SPAN).take(16)
+                    {
                         if own_lock == lock as u32 && n <= snap.waits[i].acquirer {
                             continue;
                         }

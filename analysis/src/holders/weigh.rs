@@ -81,7 +81,8 @@ pub fn weigh(snap: &Snap<'_>, lock: &LockGroup, found: Found, oldest: &Oldest) -
     if let Some(candidate) = &mut holder {
         candidate.trust = trust;
         if rivals > 0 && !readers {
-            let text = format!("{rivals} other {} as well", if rivals == 1 { "goroutine fits" } else { "goroutines fit" });
+            let text =
+                format!("{rivals} other {} as well", if rivals == 1 { "goroutine fits" } else { "goroutines fit" });
             candidate.facts.push(Fact::against(FactKind::Rivals, 0, text));
         }
     }
@@ -123,7 +124,8 @@ fn add_time(snap: &Snap<'_>, i: usize, longest: Option<u32>, oldest: &Oldest, fa
             let text = format!("blocked longest in this process: {age} minutes{next}");
             facts.push(Fact::new(FactKind::OldestWaiter, g.line, text));
         } else {
-            let text = format!("shares the longest wait ({age} minutes) with {} others: a tie says little", oldest.count - 1);
+            let text =
+                format!("shares the longest wait ({age} minutes) with {} others: a tie says little", oldest.count - 1);
             facts.push(Fact::new(FactKind::OldestTie, g.line, text));
         }
     }
@@ -248,7 +250,8 @@ pub fn close_circles(snap: &Snap<'_>, locks: &[LockGroup], holdings: &mut [Holdi
             let text = "if it holds this lock, the waits close a circle, and none of them could ever end".to_string();
             candidate.facts.push(Fact::new(FactKind::Circle, line, text));
             let reasons = candidate.facts.iter().filter(|f| !f.against).count();
-            let against = candidate.facts.iter().any(|f| f.kind == FactKind::Younger || f.kind == FactKind::IdleByDesign);
+            let against =
+                candidate.facts.iter().any(|f| f.kind == FactKind::Younger || f.kind == FactKind::IdleByDesign);
             if reasons >= 3 && !against {
                 candidate.trust = Trust::Likely;
             }

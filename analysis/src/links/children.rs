@@ -22,11 +22,8 @@ pub fn of(case: &Case<'_>, snap: usize, i: usize) -> Vec<(Key, Link)> {
     }
     let frames = s.s.frames_of(g);
     let near = s.waits[i].caller..(s.waits[i].caller + 3).min(frames.len());
-    let families: Vec<&str> = near
-        .filter_map(|n| s.frame_function(i, n))
-        .filter(|f| !f.standard)
-        .map(|f| f.family.as_str())
-        .collect();
+    let families: Vec<&str> =
+        near.filter_map(|n| s.frame_function(i, n)).filter(|f| !f.standard).map(|f| f.family.as_str()).collect();
     if families.is_empty() {
         return Vec::new();
     }

@@ -24,8 +24,13 @@ pub fn waits_for_child(s: &Snap<'_>, i: usize) -> Option<ChildWait> {
         let name = s.s.function(f.site);
         matches!(
             name,
-            "os.(*Process).wait" | "os.(*Process).Wait" | "os.(*Process).blockUntilWaitable" | "os/exec.(*Cmd).Wait"
-                | "os.(*Process).pidfdWait" | "os/exec.(*Cmd).Run" | "os/exec.(*Cmd).awaitGoroutines"
+            "os.(*Process).wait"
+                | "os.(*Process).Wait"
+                | "os.(*Process).blockUntilWaitable"
+                | "os/exec.(*Cmd).Wait"
+                | "os.(*Process).pidfdWait"
+                | "os/exec.(*Cmd).Run"
+                | "os/exec.(*Cmd).awaitGoroutines"
         )
     })?;
     if frame > 10 || !s.waits[i].primitive.is_blocked() {
@@ -160,4 +165,3 @@ pub fn descendants(case: &Case<'_>, threads: &Threads, p: usize) -> Option<(Key,
     let evidence = row_evidence(case, pick).into_iter().collect();
     Some((Key::Process(pick), Link { why: "exec", trust: Trust::Likely, evidence }))
 }
-

@@ -8,11 +8,56 @@ use crate::snap::Snap;
 
 /// System calls that work on files and return at once on a healthy disk.
 const FILE_CALLS: &[&str] = &[
-    "chmod", "chown", "close", "creat", "faccessat", "fchmodat", "fchownat", "fdatasync", "flock", "fstat", "fstatat",
-    "fstatfs", "fsync", "ftruncate", "getdents", "getdents64", "getxattr", "lchown", "lgetxattr", "link", "linkat",
-    "lsetxattr", "lstat", "mkdir", "mkdirat", "mount", "newfstatat", "open", "openat", "readdirent", "readlink",
-    "readlinkat", "rename", "renameat", "rmdir", "setxattr", "stat", "statfs", "statx", "symlink", "symlinkat", "sync",
-    "syncfs", "truncate", "umount", "umount2", "unlink", "unlinkat", "unmount", "utimensat",
+    "chmod",
+    "chown",
+    "close",
+    "creat",
+    "faccessat",
+    "fchmodat",
+    "fchownat",
+    "fdatasync",
+    "flock",
+    "fstat",
+    "fstatat",
+    "fstatfs",
+    "fsync",
+    "ftruncate",
+    "getdents",
+    "getdents64",
+    "getxattr",
+    "lchown",
+    "lgetxattr",
+    "link",
+    "linkat",
+    "lsetxattr",
+    "lstat",
+    "mkdir",
+    "mkdirat",
+    "mount",
+    "newfstatat",
+    "open",
+    "openat",
+    "readdirent",
+    "readlink",
+    "readlinkat",
+    "rename",
+    "renameat",
+    "rmdir",
+    "setxattr",
+    "stat",
+    "statfs",
+    "statx",
+    "symlink",
+    "symlinkat",
+    "sync",
+    "syncfs",
+    "truncate",
+    "umount",
+    "umount2",
+    "unlink",
+    "unlinkat",
+    "unmount",
+    "utimensat",
 ];
 
 /// Least age in minutes at which a file call counts as stuck: with no disk trouble it takes far less.
@@ -53,7 +98,10 @@ pub fn resource(case: &Case<'_>, snap: usize, i: usize, resources: &mut Vec<Reso
         let call = file_call(s, i)?;
         let frame = s.s.frames_of(g).first()?;
         let label = format!("the filesystem that {call} works on");
-        let text = format!("has been in {call} for {} minutes at least; on a healthy disk it takes milliseconds", g.minutes.unwrap_or(0));
+        let text = format!(
+            "has been in {call} for {} minutes at least; on a healthy disk it takes milliseconds",
+            g.minutes.unwrap_or(0)
+        );
         (Resource { kind: "file".into(), label, remedy: None }, frame.line, text)
     };
     let why = match resource.kind.as_str() {
@@ -68,19 +116,26 @@ pub fn resource(case: &Case<'_>, snap: usize, i: usize, resources: &mut Vec<Reso
 pub fn owner(case: &Case<'_>, resource: Option<&Resource>) -> Option<(Key, Link)> {
     let resource = resource.filter(|r| r.kind == "dbus")?;
     let node = &case.evidence.node;
-    let by_bus = node.bus_names.iter().find(|b| b.name == "org.freedesktop.systemd1").and_then(|b| b.pid.map(|pid| (pid, b.place)));
+    let by_bus = node
+        .bus_names
+        .iter()
+        .find(|b| b.name == "org.freedesktop.systemd1")
+        .and_then(|b| b.pid.map(|pid| (pid, b.place)));
     let process = match by_bus {
         Some((pid, _)) => *case.processes.by_pid.get(&pid)?,
         None => {
-            let systemds: Vec<usize> = (0..case.processes.all.len()).filter(|&p| case.processes.all[p].role == "systemd").collect();
+            let systemds: Vec<usize> =
+                (0..case.processes.all.len()).filter(|&p| case.processes.all[p].role == "systemd").collect();
             // Pid 1 owns the system bus's manager; where another systemd is stopped, that one is who does not answer.
             let stopped = |p: &usize| {
                 let row = case.processes.all[*p].row.map(|n| &node.processes[n]);
                 row.is_some_and(|r| matches!(r.state, Some('T' | 't' | 'D')))
             };
-            systemds.iter().copied().find(stopped).or_else(|| {
-                systemds.iter().copied().find(|&p| case.processes.all[p].pid == Some(1))
-            })?
+            systemds
+                .iter()
+                .copied()
+                .find(stopped)
+                .or_else(|| systemds.iter().copied().find(|&p| case.processes.all[p].pid == Some(1)))?
         }
     };
     let row = case.processes.all[process].row.map(|n| &node.processes[n]);

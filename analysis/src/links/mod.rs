@@ -53,8 +53,7 @@ pub fn starts(case: &Case<'_>, snap: usize) -> Vec<usize> {
     }
     (0..s.s.goroutines.len())
         .filter(|&i| {
-            s.goroutine(i).id.is_some()
-                && (s.waits[i].primitive.is_exclusive_lock() || outside[s.group_of[i] as usize])
+            s.goroutine(i).id.is_some() && (s.waits[i].primitive.is_exclusive_lock() || outside[s.group_of[i] as usize])
         })
         .collect()
 }

@@ -53,8 +53,12 @@ pub fn server(case: &Case<'_>, servers: &Servers, snap: usize, i: usize) -> Opti
     let why = if call.rule.transport.starts_with("http") { "http" } else { "rpc" };
     let own = case.processes.of_snap[snap];
     let line = s.s.frames_of(g).get(call.frame).map_or(g.line, |f| f.line);
-    let mut evidence =
-        vec![describe::frame_evidence(s, "rpc", format!("waits for the answer to {} ({})", call.name(), call.rule.transport), line)];
+    let mut evidence = vec![describe::frame_evidence(
+        s,
+        "rpc",
+        format!("waits for the answer to {} ({})", call.name(), call.rule.transport),
+        line,
+    )];
     let mut handlers: Vec<&Server> = servers
         .by_key
         .get(&call.key())
@@ -142,9 +146,9 @@ pub fn daemon_of(case: &Case<'_>, servers: &Servers, p: usize) -> Option<(Key, L
     } else if handlers.iter().any(names) {
         handlers.retain(names);
     }
-    let best = handlers.into_iter().max_by_key(|x| {
-        (case.snaps[x.snap].goroutine(x.goroutine).minutes, std::cmp::Reverse(x.goroutine))
-    })?;
+    let best = handlers
+        .into_iter()
+        .max_by_key(|x| (case.snaps[x.snap].goroutine(x.goroutine).minutes, std::cmp::Reverse(x.goroutine)))?;
     let there = &case.snaps[best.snap];
     let handler = there.goroutine(best.goroutine);
     let text = format!("{} calls {}, whose handlers are stuck", process.label(), there.name);

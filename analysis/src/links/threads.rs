@@ -69,7 +69,12 @@ pub fn thread_node(case: &Case<'_>, t: usize) -> Node {
         (None, Some(tid)) => format!("{comm} {tid}{state}{top}"),
         _ => format!("{comm}{state}{top}"),
     };
-    Node { kind: "thread".into(), snapshot: None, id: tid.map_or(NodeId::Name(comm), |t| NodeId::Number(u64::from(t))), label }
+    Node {
+        kind: "thread".into(),
+        snapshot: None,
+        id: tid.map_or(NodeId::Name(comm), |t| NodeId::Number(u64::from(t))),
+        label,
+    }
 }
 
 /// The thread that runs a goroutine's system call.
@@ -212,7 +217,8 @@ pub fn resource(case: &Case<'_>, t: usize, resources: &mut Vec<Resource>) -> Opt
     };
     let why = if rule.kind == "mount" { "mount" } else { "kernel" };
     let function = thread.frames.get(n).map_or(thread.wchan.clone().unwrap_or_default(), |f| f.function.clone());
-    let mut evidence = vec![thread_evidence(case, t, format!("its kernel stack has {function}: it waits for {}", rule.waits_for))];
+    let mut evidence =
+        vec![thread_evidence(case, t, format!("its kernel stack has {function}: it waits for {}", rule.waits_for))];
     if let Some(frame) = thread.frames.get(n)
         && let Some(source) = &mut evidence[0].source
     {
@@ -229,13 +235,20 @@ fn resource_of(case: &Case<'_>, rule: &KernelRule, _of: &str) -> Resource {
     let mounts = mounts_of(case, rule);
     let at = match mounts.as_slice() {
         [] => String::new(),
-        [one] => format!(", {} mounted at {}", case.evidence.node.mounts[*one].device, case.evidence.node.mounts[*one].point),
+        [one] => {
+            format!(", {} mounted at {}", case.evidence.node.mounts[*one].device, case.evidence.node.mounts[*one].point)
+        }
         several => {
-            let points: Vec<&str> = several.iter().take(4).map(|&m| case.evidence.node.mounts[m].point.as_str()).collect();
+            let points: Vec<&str> =
+                several.iter().take(4).map(|&m| case.evidence.node.mounts[m].point.as_str()).collect();
             format!(", one of {}", points.join(", "))
         }
     };
-    Resource { kind: rule.resource.clone(), label: format!("{} ({}{at})", rule.waits_for, rule.resource), remedy: rule.remedy.clone() }
+    Resource {
+        kind: rule.resource.clone(),
+        label: format!("{} ({}{at})", rule.waits_for, rule.resource),
+        remedy: rule.remedy.clone(),
+    }
 }
 
 /// Mounts of the kind that a rule is about.
@@ -247,7 +260,10 @@ fn mounts_of(case: &Case<'_>, rule: &KernelRule) -> Vec<usize> {
     let mounts = &case.evidence.node.mounts;
     let fits = |fstype: &str| {
         // fusectl, the control filesystem, serves no files.
-        fstype != "fusectl" && (fstype == wanted || fstype.starts_with(wanted) || wanted == "disk" && matches!(fstype, "ext4" | "xfs" | "btrfs"))
+        fstype != "fusectl"
+            && (fstype == wanted
+                || fstype.starts_with(wanted)
+                || wanted == "disk" && matches!(fstype, "ext4" | "xfs" | "btrfs"))
     };
     let mut found: Vec<usize> = (0..mounts.len()).filter(|&m| fits(&mounts[m].fstype)).collect();
     // The same device bound to many places is one filesystem: its shortest mount point names it.

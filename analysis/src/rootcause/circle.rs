@@ -15,10 +15,8 @@ pub fn findings(case: &Case<'_>, graph: &WaitGraph, circles: &[Vec<Key>], basins
 
 fn finding(case: &Case<'_>, graph: &WaitGraph, n: usize, circle: &[Key], basins: &Basins) -> Option<Ranked> {
     let ring = around(graph, circle);
-    let goroutines: Vec<(usize, usize)> = ring
-        .iter()
-        .filter_map(|key| if let Key::Goroutine(s, i) = key { Some((*s, *i)) } else { None })
-        .collect();
+    let goroutines: Vec<(usize, usize)> =
+        ring.iter().filter_map(|key| if let Key::Goroutine(s, i) = key { Some((*s, *i)) } else { None }).collect();
     let locks: Vec<(usize, usize)> =
         ring.iter().filter_map(|key| if let Key::Lock(s, l) = key { Some((*s, *l)) } else { None }).collect();
     let mut trust = Trust::Proven;
@@ -31,11 +29,13 @@ fn finding(case: &Case<'_>, graph: &WaitGraph, n: usize, circle: &[Key], basins:
     }
     let minutes: Option<u32> = goroutines.iter().filter_map(|&(s, i)| case.snaps[s].goroutine(i).minutes).min();
     let unmoved = goroutines.iter().all(|&(s, i)| {
-        let mut moments = case.moments(s).filter(|&m| case.snaps[m].s.goroutines.iter().any(|g| g.id.is_some())).peekable();
+        let mut moments =
+            case.moments(s).filter(|&m| case.snaps[m].s.goroutines.iter().any(|g| g.id.is_some())).peekable();
         moments.peek().is_some() && moments.all(|m| case.same_place(s, i, m).is_some())
     });
     let moving = goroutines.iter().any(|&(s, i)| {
-        case.moments(s).any(|m| case.snaps[m].s.complete && case.by_id[m].len() > 1 && case.same_place(s, i, m).is_none())
+        case.moments(s)
+            .any(|m| case.snaps[m].s.complete && case.by_id[m].len() > 1 && case.same_place(s, i, m).is_none())
     });
     let alone = goroutines.len() == 1;
     // One goroutine that comes through a method of its lock's object is an everyday sight for the blink of an eye;
@@ -53,9 +53,12 @@ fn finding(case: &Case<'_>, graph: &WaitGraph, n: usize, circle: &[Key], basins:
     let basin = basins.by_end.get(&End::Circle(n)).cloned().unwrap_or_default();
     let names: Vec<String> = goroutines.iter().map(|&(s, i)| label(case, s, i)).collect();
     let lock_names: Vec<String> = locks.iter().map(|&(s, l)| case.locks[s][l].label()).collect();
-    let process = goroutines.first().map_or(String::new(), |&(s, _)| case.processes.all[case.processes.of_snap[s]].label());
+    let process =
+        goroutines.first().map_or(String::new(), |&(s, _)| case.processes.all[case.processes.of_snap[s]].label());
     let title = match kind {
-        "deadlock-self" => format!("{process}: {} waits for {}, which it holds itself", names.join(", "), lock_names.join(", ")),
+        "deadlock-self" => {
+            format!("{process}: {} waits for {}, which it holds itself", names.join(", "), lock_names.join(", "))
+        }
         "deadlock-rlock-recursion" => format!(
             "{process}: {} asks for {} for reading again while a writer waits in between",
             names.join(", "),
@@ -99,7 +102,11 @@ fn around(graph: &WaitGraph, circle: &[Key]) -> Vec<Key> {
     let mut ring = vec![start];
     let mut at = start;
     while ring.len() <= circle.len() {
-        let onward = graph.out(at).into_iter().map(|(to, _)| to).find(|to| circle.contains(to) && (*to == start || !ring.contains(to)));
+        let onward = graph
+            .out(at)
+            .into_iter()
+            .map(|(to, _)| to)
+            .find(|to| circle.contains(to) && (*to == start || !ring.contains(to)));
         match onward {
             Some(to) if to != start => {
                 ring.push(to);
@@ -114,11 +121,14 @@ fn around(graph: &WaitGraph, circle: &[Key]) -> Vec<Key> {
 fn kind_of(case: &Case<'_>, goroutines: &[(usize, usize)], locks: &[(usize, usize)]) -> &'static str {
     let reading = |&(s, i): &(usize, usize)| case.snaps[s].waits[i].primitive == Primitive::RwRead;
     let writer_waits = locks.iter().any(|&(s, l)| {
-        case.locks[s][l].waiters.iter().any(|&w| case.snaps[s].waits[w as usize].primitive == Primitive::RwWriteForReaders)
+        case.locks[s][l]
+            .waiters
+            .iter()
+            .any(|&w| case.snaps[s].waits[w as usize].primitive == Primitive::RwWriteForReaders)
     });
-    let channel = goroutines
-        .iter()
-        .any(|&(s, i)| matches!(case.snaps[s].waits[i].primitive, Primitive::ChanReceive | Primitive::ChanSend | Primitive::Select));
+    let channel = goroutines.iter().any(|&(s, i)| {
+        matches!(case.snaps[s].waits[i].primitive, Primitive::ChanReceive | Primitive::ChanSend | Primitive::Select)
+    });
     match (goroutines.len(), goroutines.iter().any(reading) && writer_waits) {
         (1, true) => "deadlock-rlock-recursion",
         (1, false) => "deadlock-self",
@@ -153,7 +163,9 @@ fn explain(case: &Case<'_>, graph: &WaitGraph, ring: &[Key]) -> String {
         }
     }
     match ring.first() {
-        Some(&Key::Goroutine(s, i)) => format!("{text}, held by {} again. None of them can ever go on.", label(case, s, i)),
+        Some(&Key::Goroutine(s, i)) => {
+            format!("{text}, held by {} again. None of them can ever go on.", label(case, s, i))
+        }
         _ => text,
     }
 }

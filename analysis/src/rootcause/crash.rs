@@ -32,7 +32,8 @@ fn cause<'s>(snap: &'s Snap<'_>) -> Option<(&'static str, &'s Notice)> {
         };
         return Some((kind, fatal));
     }
-    let limit = first(NoticeKind::Runtime).filter(|n| n.text.contains("thread limit") || n.text.contains("stack exceeds"))?;
+    let limit =
+        first(NoticeKind::Runtime).filter(|n| n.text.contains("thread limit") || n.text.contains("stack exceeds"))?;
     Some((if limit.text.contains("thread") { "crash-threads" } else { "crash-stack-overflow" }, limit))
 }
 

@@ -50,11 +50,17 @@ fn pile(case: &Case<'_>, n: usize, snap: &Snap<'_>) -> Option<Ranked> {
     let i = *group.members.first()? as usize;
     let doing = describe::doing(snap, i);
     let process = case.processes.all[case.processes.of_snap[n]].label();
-    let created = snap.goroutine(i).created_by.map_or(String::new(), |c| format!(", started by {}", snap.s.function(c.site)));
+    let created =
+        snap.goroutine(i).created_by.map_or(String::new(), |c| format!(", started by {}", snap.s.function(c.site)));
     let ages = if oldest > 0 { format!(", aged {youngest} to {oldest} minutes") } else { String::new() };
     let finding = Finding {
         kind: "leak".into(),
-        title: format!("{process}: {} pile up in {} ({})", describe::count(size, "goroutine", "goroutines"), doing.function, doing.blocked_in),
+        title: format!(
+            "{process}: {} pile up in {} ({})",
+            describe::count(size, "goroutine", "goroutines"),
+            doing.function,
+            doing.blocked_in
+        ),
         explanation: format!(
             "{} with equal stacks wait in {}{ages}{created}. They come and do not go; what they wait for does not happen.",
             describe::grouped(size),
@@ -72,7 +78,13 @@ fn pile(case: &Case<'_>, n: usize, snap: &Snap<'_>) -> Option<Ranked> {
         evidence: vec![describe::frame_evidence(snap, "frame", format!("{size} goroutines stand here"), doing.line)],
         ..Finding::default()
     };
-    Some(Ranked { finding, score: 40 + i64::from(spread >= SPREAD) * 20, moving: false, minutes: None, path: Vec::new() })
+    Some(Ranked {
+        finding,
+        score: 40 + i64::from(spread >= SPREAD) * 20,
+        moving: false,
+        minutes: None,
+        path: Vec::new(),
+    })
 }
 
 /// `(leaked)` is the runtime's own word (Go 1.26 and later, after a goroutineleak profile).
@@ -83,11 +95,20 @@ fn leaked(case: &Case<'_>, n: usize, snap: &Snap<'_>) -> Option<Ranked> {
     let doing = describe::doing(snap, i);
     let process = case.processes.all[case.processes.of_snap[n]].label();
     let evidence = marked.iter().take(10).map(|&j| {
-        describe::frame_evidence(snap, "runtime", "the collector marks it (leaked): nothing can wake it".into(), snap.goroutine(j).line)
+        describe::frame_evidence(
+            snap,
+            "runtime",
+            "the collector marks it (leaked): nothing can wake it".into(),
+            snap.goroutine(j).line,
+        )
     });
     let finding = Finding {
         kind: "leak".into(),
-        title: format!("{process}: the runtime marks {} as leaked, such as {}", describe::count(marked.len() as u64, "goroutine", "goroutines"), doing.function),
+        title: format!(
+            "{process}: the runtime marks {} as leaked, such as {}",
+            describe::count(marked.len() as u64, "goroutine", "goroutines"),
+            doing.function
+        ),
         explanation: "They wait for objects that nothing else can reach any more, so nobody can ever wake them.".into(),
         root: Root {
             node: describe::goroutine_node(snap, i),

@@ -51,13 +51,21 @@ fn general(case: &Case<'_>, graph: &WaitGraph, path: &[Key], basin: &Basin, circ
             "bring the filesystem's server back, or detach the mount lazily (umount -f, then umount -l) once nobody needs its data",
             Some("data that was not written yet is lost with a forced detach".into()),
         ));
-        remedies.push(remedy("dont", "delete pods by force before the node is fenced: what hangs may still write", None));
+        remedies.push(remedy(
+            "dont",
+            "delete pods by force before the node is fenced: what hangs may still write",
+            None,
+        ));
         remedies.push(remedy("dont", "restart kubelet or containerd: a new process blocks on the same mount", None));
     } else if let Some(label) = &label {
         let core = pid.map_or("take a core of it".to_string(), |pid| format!("take a core of it (gcore {pid})"));
         let name = last.map_or("it", |p| case.processes.all[p].name.as_str());
         if circle {
-            remedies.push(remedy("do", &format!("{core}, then restart {label}: a deadlock does not end by itself"), None));
+            remedies.push(remedy(
+                "do",
+                &format!("{core}, then restart {label}: a deadlock does not end by itself"),
+                None,
+            ));
         } else {
             remedies.push(remedy("do", &format!("{core}, then end or restart {name} alone"), None));
         }
@@ -77,7 +85,12 @@ fn general(case: &Case<'_>, graph: &WaitGraph, path: &[Key], basin: &Basin, circ
 }
 
 /// The known bug that the chain looks like best.
-fn known<'a>(case: &Case<'a>, graph: &WaitGraph, path: &[Key], circle: bool) -> Option<&'a crate::rules::KnownIssueRule> {
+fn known<'a>(
+    case: &Case<'a>,
+    graph: &WaitGraph,
+    path: &[Key],
+    circle: bool,
+) -> Option<&'a crate::rules::KnownIssueRule> {
     let mut nodes: Vec<ChainNode<'_>> = Vec::new();
     let last_goroutine = path.iter().rposition(|k| matches!(k, Key::Goroutine(..)));
     for (n, &key) in path.iter().enumerate() {
@@ -105,7 +118,13 @@ fn known<'a>(case: &Case<'a>, graph: &WaitGraph, path: &[Key], circle: bool) -> 
                     if seen.insert(s.group_of[i]) {
                         let part = if s.waits[i].primitive == Primitive::Unknown { Part::Link } else { Part::Waiter };
                         let count = s.groups[s.group_of[i] as usize].members.len() as u32;
-                        nodes.push(ChainNode { snapshot: s.s, bound: &s.bound, goroutine: s.goroutine(i), part, count });
+                        nodes.push(ChainNode {
+                            snapshot: s.s,
+                            bound: &s.bound,
+                            goroutine: s.goroutine(i),
+                            part,
+                            count,
+                        });
                     }
                     if seen.len() >= 64 {
                         break;
@@ -131,5 +150,8 @@ fn known<'a>(case: &Case<'a>, graph: &WaitGraph, path: &[Key], circle: bool) -> 
         .collect();
     let leaked = matches!(path.last(), Some(&Key::Lock(s, l)) if case.holdings[s][l].status == crate::diagnosis::HolderStatus::Leaked);
     let _ = graph;
-    known_issue(case.rules, &Chain { nodes: &nodes, leaked, cycle: circle, log: &log, kernel: &kernel, versions: &[], roles: &roles })
+    known_issue(
+        case.rules,
+        &Chain { nodes: &nodes, leaked, cycle: circle, log: &log, kernel: &kernel, versions: &[], roles: &roles },
+    )
 }

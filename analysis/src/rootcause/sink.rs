@@ -54,7 +54,8 @@ fn finding(case: &Case<'_>, graph: &WaitGraph, basins: &Basins, end: Key, basin:
     }
     let held = path.iter().rev().copied().find_map(|k| if let Key::Lock(s, l) = k { Some((s, l)) } else { None });
     if let Key::Lock(s, l) = end {
-        trust = trust.min(if case.holdings[s][l].status == HolderStatus::Leaked { Trust::Likely } else { Trust::Guess });
+        trust =
+            trust.min(if case.holdings[s][l].status == HolderStatus::Leaked { Trust::Likely } else { Trust::Guess });
     }
     let kind = kind_of(case, graph, &path, end, held.is_some());
     let moving = is_moving(case, &path);
@@ -117,9 +118,13 @@ fn is_significant(
     match end {
         Key::Resource(r) => {
             let kind = graph.resources.get(r).map_or("", |r| r.kind.as_str());
-            let held_thread = path.iter().any(|k| matches!(k, Key::Thread(t) if case.evidence.node.threads[*t].state == Some('D')));
+            let held_thread =
+                path.iter().any(|k| matches!(k, Key::Thread(t) if case.evidence.node.threads[*t].state == Some('D')));
             let stopped = kind == "stopped";
-            at_least(ANSWER_MINUTES) || at_least(1) && (held_thread || kind == "file") || held_thread && path.len() > 2 || stopped && path.len() > 1
+            at_least(ANSWER_MINUTES)
+                || at_least(1) && (held_thread || kind == "file")
+                || held_thread && path.len() > 2
+                || stopped && path.len() > 1
         }
         Key::Thread(t) => case.evidence.node.threads[t].state == Some('D') && at_least(1),
         Key::Process(_) => at_least(ANSWER_MINUTES) && basin.processes.len() > 1,
@@ -129,7 +134,9 @@ fn is_significant(
             let symptom = basin.symptom.is_some();
             match primitive(case, end) {
                 Some(Primitive::ChanSend) => at_least(OTHER_MINUTES) && (symptom || pasted || path.len() > 1),
-                Some(Primitive::WaitGroup) => at_least(OTHER_MINUTES) && (pasted || path.len() > 1 && basin.processes.len() > 1),
+                Some(Primitive::WaitGroup) => {
+                    at_least(OTHER_MINUTES) && (pasted || path.len() > 1 && basin.processes.len() > 1)
+                }
                 _ if s.bound.rpc_client(s.s, s.goroutine(i)).is_some() => {
                     at_least(ANSWER_MINUTES) && (symptom || basin.processes.len() > 1)
                 }
@@ -182,7 +189,12 @@ fn root(case: &Case<'_>, graph: &WaitGraph, last: Key, end: Key) -> Root {
                 Some(label) if label.contains(&doing.blocked_in) => label,
                 _ => doing.blocked_in,
             };
-            Root { node, function: Some(doing.function), blocked_in: Some(blocked_in), minutes: case.snaps[snap].goroutine(i).minutes }
+            Root {
+                node,
+                function: Some(doing.function),
+                blocked_in: Some(blocked_in),
+                minutes: case.snaps[snap].goroutine(i).minutes,
+            }
         }
         Key::Thread(t) => {
             let thread = &case.evidence.node.threads[t];
@@ -213,7 +225,9 @@ fn kind_of(case: &Case<'_>, graph: &WaitGraph, path: &[Key], end: Key, held: boo
             (Some("kernel" | "mount" | "thread"), _) => "held-in-syscall",
             (_, Some(Primitive::Syscall | Primitive::Cgo)) => "held-in-syscall",
             (_, Some(Primitive::PollRead | Primitive::PollWrite)) => "held-in-io",
-            (_, Some(Primitive::ChanReceive | Primitive::ChanSend | Primitive::Select | Primitive::Forever)) => "held-in-channel",
+            (_, Some(Primitive::ChanReceive | Primitive::ChanSend | Primitive::Select | Primitive::Forever)) => {
+                "held-in-channel"
+            }
             _ => "held-in-wait",
         };
     }
@@ -330,6 +344,8 @@ fn oldest_waiter(case: &Case<'_>, snap: usize, i: usize) -> Evidence {
         ),
     };
     let mut evidence = describe::frame_evidence(s, "oldest-waiter", text, s.goroutine(i).line);
-    evidence.against = oldest.minutes.is_some() && !is_oldest && own.unwrap_or(0) + crate::holders::AGE_SLACK < oldest.minutes.unwrap_or(0);
+    evidence.against = oldest.minutes.is_some()
+        && !is_oldest
+        && own.unwrap_or(0) + crate::holders::AGE_SLACK < oldest.minutes.unwrap_or(0);
     evidence
 }

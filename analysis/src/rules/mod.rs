@@ -128,6 +128,11 @@ impl Rules {
         self.all.iter()
     }
 
+    /// The rules about remote calls.
+    pub fn rpc_rules(&self) -> impl Iterator<Item = &RpcRule> {
+        self.rpc.iter()
+    }
+
     /// The rule with this id, for `holdup rules show`. Case does not matter.
     pub fn show(&self, id: &str) -> Option<&Rule> {
         self.all.iter().find(|rule| rule.id.eq_ignore_ascii_case(id))
