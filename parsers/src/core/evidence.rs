@@ -37,7 +37,9 @@ impl CoreFile {
                 }
                 problems.extend(go.problems);
             }
-            Err(GoError::NotGo) => problems.push(Problem::note(None, "no Go program: its threads are listed, nothing more")),
+            Err(GoError::NotGo) => {
+                problems.push(Problem::note(None, "no Go program: its threads are listed, nothing more"))
+            }
             Err(error) => problems.push(Problem::error(None, format!("goroutines cannot be read: {error}"))),
         }
         CoreEvidence { snapshot, threads, problems }

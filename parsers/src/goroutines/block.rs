@@ -99,7 +99,8 @@ impl<'t> Scan<'t> {
             // A thread's scheduler stack: no goroutine, but it tells that this is a dump.
             self.frames.truncate(first_frame);
             self.ancestors.truncate(block.ancestors.start as usize);
-            let mark = Mark { kind: MarkKind::ThreadStack, line: block.line, span: (block.start, block.end) };
+            let kind = MarkKind::ThreadStack(block.flags.has(Flags::CUT));
+            let mark = Mark { kind, line: block.line, span: (block.start, block.end) };
             self.items.push(Item::Mark(mark));
         } else {
             self.items.push(Item::Goroutine(block));
@@ -274,7 +275,7 @@ impl<'s, 't> Reader<'s, 't> {
         {
             return self.function(function, line);
         }
-        if let Some(function) = c_function(text, ahead) {
+        if let Some(function) = c_function(text, ahead).or_else(|| behind_log_prefix(text, ahead)) {
             return self.function(function, line);
         }
         self.foreign(line)
@@ -526,4 +527,15 @@ fn c_function<'t>(text: &'t [u8], mut ahead: Lines<'t>) -> Option<Function<'t>> 
     let (name, tail) = (text, next.without_tail());
     let has_pc = memchr::memmem::find(tail, b" pc=0x").is_some() || tail.starts_with(b"\tpc=0x");
     (has_pc && frame::is_name(name) && !name.contains(&b'(')).then(|| bare(name))
+}
+
+/// A function behind a prefix that only some lines of a paste have kept: `Aug 04 18:36:09  kubelet[2767716]: created by f`.
+fn behind_log_prefix<'t>(text: &'t [u8], mut ahead: Lines<'t>) -> Option<Function<'t>> {
+    if !marks::is_log_line(text) {
+        return None;
+    }
+    let at = memchr::memmem::rfind(text, b": ")?;
+    let tail = trim_start(text.get(at + 2..)?);
+    let function = frame::created_by(tail).or_else(|| frame::function(tail).filter(|f| f.name.contains(&b'.')))?;
+    ahead.next().is_some_and(|next| super::scan::is_location(&next)).then_some(function)
 }

@@ -36,6 +36,10 @@ pub(super) struct Draft {
     first_running: bool,
     /// The threads of a crash dump follow.
     threads: bool,
+    /// It begins where an id occurred again, not where the text says that a dump begins.
+    by_repeat: bool,
+    /// Two processes wrote their dumps at once: which line is whose cannot be told.
+    pub tangled: bool,
 }
 
 /// Forms that are no goroutine blocks.
@@ -62,7 +66,51 @@ pub(super) fn drafts(scan: &mut Scan<'_>, text: &[u8]) -> Vec<Draft> {
     assembly.close();
     scan.problems.append(&mut assembly.problems);
     scan.problems.sort_by_key(|p| p.line);
-    assembly.drafts
+    untangled(assembly.drafts)
+}
+
+/// Joins again what was parted because ids repeated, where it was parted more often than any id occurs: dumps one behind
+/// the other part cleanly, but of dumps that were written at the same time neither piece is a dump.
+fn untangled(drafts: Vec<Draft>) -> Vec<Draft> {
+    let mut joined: Vec<Draft> = Vec::with_capacity(drafts.len());
+    let mut run: Vec<Draft> = Vec::new();
+    for draft in drafts {
+        if !draft.by_repeat {
+            joined.append(&mut untangled_run(std::mem::take(&mut run)));
+        }
+        run.push(draft);
+    }
+    joined.append(&mut untangled_run(run));
+    joined
+}
+
+fn untangled_run(run: Vec<Draft>) -> Vec<Draft> {
+    let mut occurs: FxHashMap<u64, usize> = FxHashMap::default();
+    for block in run.iter().flat_map(|d| &d.blocks) {
+        if let Some(id) = block.id {
+            *occurs.entry(id).or_default() += 1;
+        }
+    }
+    if run.len() <= occurs.values().copied().max().unwrap_or(0) || run.len() < 2 {
+        return run;
+    }
+    let mut pieces = run.into_iter();
+    let Some(mut whole) = pieces.next() else { return Vec::new() };
+    whole.tangled = true;
+    for piece in pieces {
+        whole.extend(piece.span, piece.lines.1);
+        whole.registers |= piece.registers;
+        whole.arch = whole.arch.or(piece.arch);
+        whole.notices.extend(piece.notices);
+        for block in piece.blocks {
+            if let Some(Entry::Vacant(free)) = block.id.map(|id| whole.ids.entry(id)) {
+                free.insert(whole.blocks.len());
+                whole.blocks.push(block);
+            }
+        }
+    }
+    whole.blocks.retain(|block| block.id.is_some());
+    vec![whole]
 }
 
 struct Assembly<'t> {
@@ -144,8 +192,9 @@ impl Assembly<'_> {
                     draft.extend(mark.span, mark.line);
                 }
             }
-            MarkKind::ThreadStack => {
+            MarkKind::ThreadStack(cut) => {
                 let draft = self.draft_for(None, mark.span.0, mark.line);
+                draft.cut |= cut;
                 draft.extend(mark.span, mark.line);
             }
             MarkKind::Cut => {
@@ -188,13 +237,13 @@ impl Assembly<'_> {
         if self.pending.iter().any(|n| n.opens) || block.is_some_and(|b| self.is_second_caller(b)) || repeats {
             self.close();
         }
-        if repeats && self.pending.is_empty() {
-            let message =
-                "a goroutine occurs for the second time: from here on this is taken for another dump".to_owned();
-            self.problems.push(RawProblem { severity: Severity::Note, line, message });
+        let by_repeat = repeats && self.pending.is_empty();
+        if by_repeat && !block.is_some_and(|b| is_running(b, self.text)) {
+            let message = "a goroutine occurs for the second time: from here on this is taken for another dump";
+            self.problems.push(RawProblem { severity: Severity::Note, line, message: message.to_owned() });
         }
-        let draft =
-            self.draft.get_or_insert_with(|| Draft { span: (start, start), lines: (line, line), ..Draft::default() });
+        let fresh = || Draft { span: (start, start), lines: (line, line), by_repeat, ..Draft::default() };
+        let draft = self.draft.get_or_insert_with(fresh);
         for notice in self.pending.drain(..) {
             draft.add(notice);
         }

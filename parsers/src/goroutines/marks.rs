@@ -8,7 +8,7 @@ use memchr::memmem;
 pub(super) fn mark(text: &[u8]) -> Option<MarkKind> {
     match *text.first()? {
         b'-' if text == b"-----" => Some(MarkKind::Rule),
-        b'r' if text == b"runtime stack:" => Some(MarkKind::ThreadStack),
+        b'r' if text == b"runtime stack:" => Some(MarkKind::ThreadStack(false)),
         b'=' | b'*' | b'#' | b'B' | b'E' => marker(text),
         b'a'..=b'z' => register(text).map(MarkKind::Registers).or_else(|| is_cut(text).then_some(MarkKind::Cut)),
         b'[' | b'.' | b'<' | b'(' | 0xe2 => is_cut(text).then_some(MarkKind::Cut),

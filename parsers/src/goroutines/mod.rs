@@ -12,6 +12,7 @@ mod hints;
 mod lines;
 mod marks;
 mod notices;
+mod pairing;
 mod profile;
 mod profile_proto;
 mod race;

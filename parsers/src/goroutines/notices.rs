@@ -8,6 +8,7 @@ use super::header;
 use super::lines::{Line, Lines, text_of, trim_start};
 use super::marks;
 use crate::evidence::NoticeKind;
+use memchr::memmem;
 
 /// A notice by its place in the scanned text.
 #[derive(Debug, Clone)]
@@ -38,11 +39,11 @@ pub(super) fn opens_dump(text: &[u8]) -> bool {
 /// Reads a notice from `line`, and from `lines` what else belongs to it.
 pub(super) fn read(lines: &mut Lines<'_>, line: Line<'_>) -> Option<RawNotice> {
     let text = line.trimmed();
-    match *text.first()? {
+    let found = match *text.first()? {
         b'S' if is_signal(text) => signal(lines, &line, text),
         b'p' => text.strip_prefix(b"panic: ").map(|value| panic(lines, &line, value)),
         b'f' => {
-            let value = text.strip_prefix(b"fatal error: ").or(text.strip_prefix(b"fatal: morestack"))?;
+            let value = text.strip_prefix(b"fatal error: ")?;
             let mut ahead = *lines;
             let next = ahead.next_filled(2).map(|l| l.trimmed().to_vec()).unwrap_or_default();
             let mut notice = simple(NoticeKind::Fatal, value, &line);
@@ -60,7 +61,19 @@ pub(super) fn read(lines: &mut Lines<'_>, line: Line<'_>) -> Option<RawNotice> {
         }
         b's' if text == b"signal arrived during cgo execution" => Some(simple(NoticeKind::Other, text, &line)),
         _ => None,
+    };
+    found.or_else(|| signal_behind_prefix(lines, &line, text))
+}
+
+/// `… exit status 2: SIGABRT: abort`: another program quotes what its child printed; the next line tells it is one.
+fn signal_behind_prefix(lines: &mut Lines<'_>, line: &Line<'_>, text: &[u8]) -> Option<RawNotice> {
+    let next = lines.clone().next()?;
+    if !next.trimmed().starts_with(b"PC=0x") {
+        return None;
     }
+    let at = memmem::rfind(text, b" SIG")? + 1;
+    let tail = text.get(at..).filter(|tail| is_signal(tail))?;
+    signal(lines, line, tail)
 }
 
 /// `SIGQUIT: quit`.

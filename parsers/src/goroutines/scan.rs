@@ -47,8 +47,8 @@ pub(super) enum MarkKind {
     Rule,
     /// A block of registers, and the architecture that it tells.
     Registers(Option<&'static str>),
-    /// `runtime stack:` or goroutine 0, with its frames.
-    ThreadStack,
+    /// `runtime stack:` or goroutine 0, with its frames; whether lines of it are missing.
+    ThreadStack(bool),
     /// `=== BEGIN goroutine stack dump ===`.
     Begin,
     /// `=== END goroutine stack dump ===`.
@@ -246,7 +246,7 @@ impl<'t> Scan<'t> {
             self.items.push(Item::Mark(Mark { kind: MarkKind::Registers(arch), line: line.number, span }));
             return;
         }
-        if kind == MarkKind::ThreadStack {
+        if matches!(kind, MarkKind::ThreadStack(_)) {
             self.thread_stack(line);
             return;
         }

@@ -4,6 +4,7 @@ use super::block::Block;
 use super::dump::{Contents, Draft, is_running};
 use super::hints;
 use super::lines::text_of;
+use super::pairing;
 use super::scan::Scan;
 use super::sites::RawSite;
 use crate::envelope::Stream;
@@ -11,6 +12,7 @@ use crate::evidence::{
     Ancestor, CreatedBy, Flags, Form, Frame, Goroutine, Notice, Problem, Severity, Site, SiteId, Snapshot, Sym,
 };
 use crate::limits;
+use rustc_hash::FxHashSet;
 use std::ops::Range;
 
 /// Lines of a stream before a dump within which the stream's first stamp is the dump's.
@@ -20,8 +22,7 @@ const SAME_MOMENT: u32 = 10;
 pub(super) fn snapshots(stream: &Stream, scan: Scan<'_>, drafts: Vec<Draft>) -> Vec<Snapshot> {
     let Scan { frames, sites, ancestors, problems, .. } = scan;
     let sites = sites.into_sites();
-    let mut builder =
-        Builder { stream, frames: &frames, sites: &sites, map: vec![u32::MAX; sites.len()], seen: Vec::new() };
+    let mut builder = Builder::new(stream, &frames, &sites);
     let mut problems = problems.into_iter().peekable();
     let mut found = Vec::with_capacity(drafts.len());
     for mut draft in drafts {
@@ -47,6 +48,7 @@ pub(super) fn snapshots(stream: &Stream, scan: Scan<'_>, drafts: Vec<Draft>) -> 
                         snapshot.ancestors.push(Ancestor { of, id: raw.id, sites });
                     }
                 }
+                builder.doubt(&mut snapshot);
                 judge(&mut snapshot, &draft, stream);
             }
             Contents::Profile(profile) => profile.fill(&mut snapshot, &mut builder, &draft),
@@ -67,9 +69,16 @@ pub(super) struct Builder<'b, 't> {
     map: Vec<u32>,
     /// Which entries of `map` are set.
     seen: Vec<u32>,
+    /// Sites of the snapshot of which the function does not stand in the file.
+    misfits: FxHashSet<SiteId>,
 }
 
-impl Builder<'_, '_> {
+impl<'b, 't> Builder<'b, 't> {
+    fn new(stream: &'b Stream, frames: &'b [Frame], sites: &'b [RawSite<'t>]) -> Self {
+        let map = vec![u32::MAX; sites.len()];
+        Builder { stream, frames, sites, map, seen: Vec::new(), misfits: FxHashSet::default() }
+    }
+
     fn begin(&mut self, draft: &Draft) -> Snapshot {
         for &site in &self.seen {
             if let Some(slot) = self.map.get_mut(site as usize) {
@@ -77,6 +86,7 @@ impl Builder<'_, '_> {
             }
         }
         self.seen.clear();
+        self.misfits.clear();
         let (first, last) = draft.lines;
         let lines = self.stream.lines.part(first, last);
         let input = lines.place(1).map_or(0, |place| place.input);
@@ -124,6 +134,9 @@ impl Builder<'_, '_> {
         let (Some(site), Some(slot)) = (site, self.map.get_mut(raw as usize)) else {
             return SiteId(u32::MAX);
         };
+        if !pairing::fits(snapshot.names.get(site.func), snapshot.names.get(site.file)) {
+            self.misfits.insert(SiteId(id));
+        }
         snapshot.sites.push(site);
         *slot = id;
         self.seen.push(raw);
@@ -142,6 +155,25 @@ impl Builder<'_, '_> {
     /// A frame of the scan.
     pub fn frame(&self, index: usize) -> Option<Frame> {
         self.frames.get(index).copied()
+    }
+
+    /// Marks goroutines with a function that met the file line of another.
+    fn doubt(&self, snapshot: &mut Snapshot) {
+        if self.misfits.is_empty() {
+            return;
+        }
+        for index in 0..snapshot.goroutines.len() {
+            let Some(goroutine) = snapshot.goroutines.get(index) else { break };
+            let frames = snapshot.frames_of(goroutine).iter().map(|f| (f.site, f.line));
+            let mut all = frames.chain(goroutine.created_by.map(|c| (c.site, c.line)));
+            let Some((_, at)) = all.find(|(site, _)| self.misfits.contains(site)) else { continue };
+            let line = snapshot.place(at).map(|p| p.line);
+            let message = "this function does not stand in the file below it: lines between them were lost";
+            snapshot.problems.push(Problem::warning(line, message));
+            if let Some(goroutine) = snapshot.goroutines.get_mut(index) {
+                goroutine.flags.set(Flags::CUT);
+            }
+        }
     }
 
     /// The symbol of what stands in `range` of the scanned text.
@@ -222,6 +254,18 @@ fn judge(snapshot: &mut Snapshot, draft: &Draft, stream: &Stream) {
         }
     }
     let first_line = stream.lines.place(draft.lines.0).map(|p| p.line);
+    if draft.tangled {
+        for goroutine in &mut snapshot.goroutines {
+            goroutine.flags.set(Flags::CUT);
+        }
+        let message = "two processes wrote their dumps here at once, and nothing tells which line is whose: no stack here can be relied on";
+        snapshot.problems.insert(0, Problem::error(first_line, message));
+    }
+    if is_disordered(snapshot) {
+        refuse_stacks(snapshot);
+        let message = "the lines of this dump are in another order than the runtime prints: its stacks cannot be read";
+        snapshot.problems = vec![Problem::error(first_line, message)];
+    }
     let last_line = stream.lines.place(draft.lines.1).map(|p| p.line);
     let has_head = draft.opened || draft.blocks.first().is_some_and(|b| is_running(b, text));
     if !has_head {
@@ -255,4 +299,21 @@ fn has_root(snapshot: &Snapshot, goroutine: &Goroutine) -> bool {
         || name.starts_with("_cgoexp_")
         || name.contains("._Cfunc_")
         || flags.has(Flags::LOCKED)
+}
+
+/// Whether the lines were sorted or shuffled: headers stand together, and functions and files apart from each other.
+fn is_disordered(snapshot: &Snapshot) -> bool {
+    let with_frames = snapshot.goroutines.iter().filter(|g| g.frame_count > 0).count();
+    let bare = snapshot.frames.iter().filter(|f| snapshot.site(f.site).line == 0).count();
+    snapshot.goroutines.len() > 2 && with_frames == 1 && bare * 2 > snapshot.frames.len() && bare > 4
+}
+
+fn refuse_stacks(snapshot: &mut Snapshot) {
+    snapshot.frames.clear();
+    for goroutine in &mut snapshot.goroutines {
+        goroutine.first_frame = 0;
+        goroutine.frame_count = 0;
+        goroutine.created_by = None;
+        goroutine.flags.set(Flags::CUT);
+    }
 }
