@@ -9,6 +9,9 @@ use crate::snap::Snap;
 use holdup_parsers::evidence::Evidence;
 use rustc_hash::FxHashMap;
 
+/// Innermost frames that must agree for a goroutine to stand at the same place in two dumps.
+const COMPARED: usize = 12;
+
 /// One incident, prepared step by step.
 pub struct Case<'a> {
     /// What was read.
@@ -83,7 +86,11 @@ impl<'a> Case<'a> {
         let stack = |s: &Snap<'_>, g: usize| -> Vec<String> {
             let frames = s.s.frames_of(s.goroutine(g));
             let own = frames.iter().filter(|f| !s.function(f.site).class.is_machinery());
-            own.map(|f| format!("{}:{}", s.s.function(f.site), s.s.site(f.site).line)).collect()
+            // Wrappers of `go` and `defer` show in some forms of dump only, and deep stacks are cut in some.
+            let shown = own.map(|f| (s.s.function(f.site), s.s.site(f.site).line));
+            let shown =
+                shown.filter(|(name, _)| !(name.contains("wrap") && name.contains('.') || name.ends_with("-fm")));
+            shown.take(COMPARED).map(|(name, line)| format!("{name}:{line}")).collect()
         };
         (stack(here, i) == stack(there, j)).then_some(j)
     }

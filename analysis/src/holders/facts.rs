@@ -94,7 +94,7 @@ pub fn gather(snap: &Snap<'_>, lock: &LockGroup, n: usize, scan: &Scan, found: &
     known_holder(snap, lock, n, scan, &waiting, found);
     once_runner(snap, lock, scan, &waiting, found);
     recursive(snap, lock, &places, reads, found);
-    family(snap, lock, scan, &waiting, reads, found);
+    family(snap, lock, n, scan, &waiting, reads, found);
     sibling(snap, lock, scan, &waiting, reads, found);
 }
 
@@ -225,6 +225,7 @@ fn pointer(
     let Some(address) = lock.address else {
         return;
     };
+    let sharing = &scan.sharing[n];
     let nearest = scan.pointers[n].iter().map(|p| p.offset).min().unwrap_or(u64::MAX);
     for sighting in &scan.pointers[n] {
         let i = sighting.goroutine as usize;
@@ -239,11 +240,11 @@ fn pointer(
         if places.iter().any(|p| p.func == site.func && p.file == site.file && site.line < p.line) {
             continue;
         }
-        let function = snap.functions.get(site.func);
-        if function.class.is_machinery() && sighting.offset == 0 && sighting.frame as usize <= snap.waits[i].caller {
-            // It waits for this very word in another way (a channel or another lock kind at the address).
+        // The frames of its own wait show the lock that it waits for, not one that it holds.
+        if (sighting.frame as usize) < snap.waits[i].caller {
             continue;
         }
+        let function = snap.functions.get(site.func);
         let name = snap.frame_name(i, sighting.frame as usize);
         let exact = sighting.offset == 0 || objects.contains(&value);
         if exact {
@@ -253,7 +254,11 @@ fn pointer(
                 "the lock's object"
             };
             let text = format!("{name} has {what} {value:#x} among its arguments and does not wait for it");
-            let kind = if function.named_locked { FactKind::NamedLocked } else { FactKind::Pointer };
+            let kind = match sharing.contains(&i) {
+                _ if function.named_locked => FactKind::NamedLocked,
+                true => FactKind::Family,
+                false => FactKind::Pointer,
+            };
             add(found, i, reads, Fact::new(kind, frame.line, text));
         } else if sighting.offset == nearest && sighting.offset < 0x200 && !function.standard && objects.is_empty() {
             let text = format!("{name} has a pointer {value:#x} that lies {} bytes before the lock", sighting.offset);
@@ -406,7 +411,15 @@ fn recursive(snap: &Snap<'_>, lock: &LockGroup, places: &[Acquisition], reads: b
 }
 
 /// Methods of the type whose methods take the lock.
-fn family(snap: &Snap<'_>, lock: &LockGroup, scan: &Scan, waiting: &FxHashSet<usize>, reads: bool, found: &mut Found) {
+fn family(
+    snap: &Snap<'_>,
+    lock: &LockGroup,
+    n: usize,
+    scan: &Scan,
+    waiting: &FxHashSet<usize>,
+    reads: bool,
+    found: &mut Found,
+) {
     let Some(type_name) = &lock.type_name else { return };
     let objects = objects(snap, lock);
     let mut note = |passage: &Passage, same: bool| {
@@ -419,7 +432,8 @@ fn family(snap: &Snap<'_>, lock: &LockGroup, scan: &Scan, waiting: &FxHashSet<us
         let name = snap.frame_name(i, passage.frame as usize);
         if same {
             let text = format!("{name} works on the lock's object");
-            add(found, i, reads, Fact::new(FactKind::Pointer, frame.line, text));
+            let kind = if scan.sharing[n].contains(&i) { FactKind::Family } else { FactKind::Pointer };
+            add(found, i, reads, Fact::new(kind, frame.line, text));
         } else {
             let text = format!("{name} is a method of the same type; which object it works on is not shown");
             add(found, i, reads, Fact::new(FactKind::Family, frame.line, text));

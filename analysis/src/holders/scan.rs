@@ -59,6 +59,9 @@ pub struct RuleHolder {
 pub struct Scan {
     /// By index of the lock.
     pub pointers: Vec<Vec<PointerSighting>>,
+    /// By index of the lock: goroutines that wait for another lock of the same object. That they have its pointer
+    /// is explained by that.
+    pub sharing: Vec<FxHashSet<usize>>,
     /// Frames in acquiring functions that are not waiting there, by function and exact receiver.
     pub with_receiver: FxHashMap<(Sym, u64), Vec<Passage>>,
     /// All frames in acquiring functions that are not waiting there, with the receiver where it is shown.
@@ -182,9 +185,26 @@ impl Scan {
                 }
             }
         }
+        scan.sharing = sharing(locks);
         scan.rule_holders = rule_holders(snap, locks);
         scan
     }
+}
+
+/// Waiters of locks that lie in the same object, a few for each lock.
+fn sharing(locks: &[LockGroup]) -> Vec<FxHashSet<usize>> {
+    let mut by_object: FxHashMap<u64, Vec<usize>> = FxHashMap::default();
+    for (n, lock) in locks.iter().enumerate() {
+        if let Some(object) = lock.object {
+            by_object.entry(object).or_default().push(n);
+        }
+    }
+    let others = |n: usize, lock: &LockGroup| -> FxHashSet<usize> {
+        let Some(same) = lock.object.and_then(|o| by_object.get(&o)) else { return FxHashSet::default() };
+        let others = same.iter().take(16).filter(|&&m| m != n);
+        others.flat_map(|&m| locks[m].waiters.iter().take(4 * KEPT).map(|&w| w as usize)).collect()
+    };
+    locks.iter().enumerate().map(|(n, lock)| others(n, lock)).collect()
 }
 
 /// Asks the rules once a group, and finds the locks that each answer may be about.
