@@ -23,6 +23,9 @@ impl Arch {
     }
 }
 
+/// The first page of a program, which kernels write to cores for its build id's sake.
+pub(crate) const PAGE: u64 = 4096;
+
 /// A `PT_LOAD` or `PT_NOTE` program header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
@@ -55,10 +58,24 @@ impl BuildId {
 
     /// Whether both name the same program; `None` when they share no kind.
     pub fn matches(&self, other: &BuildId) -> Option<bool> {
+        let (own, other) = self.compared(other);
+        if own.is_empty() || other.is_empty() { None } else { Some(own == other) }
+    }
+
+    /// The ids of the kind that both have; empty if there is none.
+    pub fn compared<'a>(&'a self, other: &'a BuildId) -> (&'a str, &'a str) {
         match (&self.gnu, &other.gnu, &self.go, &other.go) {
-            (Some(a), Some(b), _, _) | (_, _, Some(a), Some(b)) => Some(a == b),
-            _ => None,
+            (Some(a), Some(b), _, _) | (_, _, Some(a), Some(b)) => (a, b),
+            _ => ("", ""),
         }
+    }
+
+    /// Looks for a GNU build id in a program's first page: Go's own linker puts it there, but into no note segment.
+    pub fn search(page: &[u8]) -> Option<String> {
+        // Lengths of name and id, type, name.
+        const HEAD: &[u8] = b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0";
+        let at = memchr::memmem::find(page, HEAD)? + HEAD.len();
+        Some(hex(page.get(at..at + 20)?))
     }
 
     /// Reads the ids out of a note segment.
@@ -70,7 +87,7 @@ impl BuildId {
         while let Ok(Some(note)) = notes.next() {
             match (note.name(), note.n_type(endian).0) {
                 (b"GNU", 3) if ids.gnu.is_none() => {
-                    ids.gnu = Some(note.desc().iter().map(|byte| format!("{byte:02x}")).collect());
+                    ids.gnu = Some(hex(note.desc()));
                 }
                 (b"Go", 4) if ids.go.is_none() => {
                     ids.go = Some(String::from_utf8_lossy(note.desc()).trim_end_matches('\0').to_owned());
@@ -179,6 +196,9 @@ impl Elf {
             ids.gnu = ids.gnu.or(found.gnu);
             ids.go = ids.go.or(found.go);
         }
+        if ids.gnu.is_none() {
+            ids.gnu = BuildId::search(clip(self.data.bytes(), 0, PAGE));
+        }
         ids
     }
 
@@ -195,6 +215,10 @@ impl Elf {
             section.sh_type(Endianness::Little) == elf::SHT_NOBITS && section.sh_size(Endianness::Little) > 0
         })
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The program headers that are in the file, even when it was cut and the count (for very many mappings kept in

@@ -102,7 +102,10 @@ fn compare(elf: &Elf, program: &Program) -> Fit {
     };
     match own.matches(&program.build_id) {
         Some(true) => Fit::Yes { bias, verified: true },
-        Some(false) => Fit::No(format!("its build id is {}, the core's is {}", show(&own), show(&program.build_id))),
+        Some(false) => {
+            let (own, wanted) = own.compared(&program.build_id);
+            Fit::No(format!("its build id is {own}, the core's is {wanted}"))
+        }
         None => match program.entry {
             Some(entry) if elf.entry.wrapping_add(bias) != entry || bias % 4096 != 0 => {
                 Fit::No(format!("its entry point is {:#x}, the process started at {entry:#x}", elf.entry))
@@ -111,10 +114,6 @@ fn compare(elf: &Elf, program: &Program) -> Fit {
             _ => Fit::Yes { bias, verified: false },
         },
     }
-}
-
-fn show(id: &BuildId) -> &str {
-    id.best().unwrap_or("unknown")
 }
 
 /// A folder stands for the files in it.

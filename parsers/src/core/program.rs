@@ -1,6 +1,6 @@
 //! Which program a core is of: read from what the core itself holds of it.
 
-use super::elf::BuildId;
+use super::elf::{BuildId, PAGE};
 use super::memory::Memory;
 use super::notes::Notes;
 use object::Endianness;
@@ -73,6 +73,11 @@ impl Program {
                 self.build_id.gnu = self.build_id.gnu.take().or(found.gnu);
                 self.build_id.go = self.build_id.go.take().or(found.go);
             }
+        }
+        if self.build_id.gnu.is_none()
+            && let Some(first) = self.image.iter().map(|range| range.start).min()
+        {
+            self.build_id.gnu = BuildId::search(&memory.up_to(first & !(PAGE - 1), PAGE));
         }
     }
 }

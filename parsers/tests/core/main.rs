@@ -1,0 +1,8 @@
+//! Cores against what somebody else knows of them: the runtime's own dump of the same moment.
+
+mod damage;
+mod dumps;
+mod evidence;
+mod fresh;
+mod oracle;
+mod programs;
