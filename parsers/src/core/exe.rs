@@ -1,6 +1,6 @@
 //! Finding the executable that a core lacks: by build id among the given files, by path under a sysroot.
 
-use super::elf::{BuildId, Elf};
+use super::elf::Elf;
 use super::program::Program;
 use super::unpack;
 use crate::ReadOptions;

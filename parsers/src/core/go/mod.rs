@@ -140,7 +140,7 @@ impl<'m> Go<'m> {
 /// Where the program's own segments lie; everything, if nothing says so.
 fn image(core: &CoreFile) -> Vec<Range<u64>> {
     match core.program.image.as_slice() {
-        [] => Vec::from([0..u64::MAX]),
+        [] => std::iter::once(0..u64::MAX).collect(),
         known => known.to_vec(),
     }
 }

@@ -23,7 +23,7 @@ const OUTER: usize = 50;
 const OLD_LIMIT: usize = 100;
 
 /// Wait reasons of goroutines that a synctest bubble takes for idle (`isIdleInSynctest` of 1.25 to 1.27).
-const IDLE_IN_SYNCTEST: [&str; 9] = [
+const IDLE_IN_SYNCTEST: [&str; 8] = [
     "chan receive (nil chan)",
     "chan send (nil chan)",
     "select (no cases)",
@@ -32,7 +32,6 @@ const IDLE_IN_SYNCTEST: [&str; 9] = [
     "coroutine",
     "synctest.Run",
     "synctest.Wait",
-    "sync.WaitGroup.Wait",
 ];
 
 impl<'m> Go<'m> {
@@ -118,12 +117,7 @@ impl<'m> Go<'m> {
         if g.scan {
             out.extend_from_slice(b" (scan)");
         }
-        if g.bubble != 0
-            && self.minor >= 25
-            && g.status == status::WAITING
-            && IDLE_IN_SYNCTEST.contains(&state)
-            && !(state == "sync.WaitGroup.Wait")
-        {
+        if g.bubble != 0 && self.minor >= 25 && g.status == status::WAITING && IDLE_IN_SYNCTEST.contains(&state) {
             out.extend_from_slice(b" (durable)");
         }
         if let Some(minutes) = self.minutes(g) {
