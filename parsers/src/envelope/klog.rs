@@ -60,7 +60,7 @@ pub(crate) fn peel(stream: &Stream) -> Option<Vec<Stream>> {
             between.push((number, line));
             continue;
         }
-        if !between.is_empty() {
+        if !between.is_empty() && !line.trim_ascii().is_empty() {
             let goes_on = shape::is_dump_line(line) && !shape::starts_dump(line) && !is_first_header(line);
             let target = if goes_on { &mut log } else { &mut dump };
             moved |= goes_on;

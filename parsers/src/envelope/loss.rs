@@ -15,6 +15,33 @@ pub(crate) fn keep(problems: &mut Vec<Problem>, problem: Problem) {
     }
 }
 
+/// Problems as they are met: one that recurs word for word is kept once, at its first line, with a count.
+#[derive(Default)]
+pub(crate) struct Tally {
+    problems: Vec<(Problem, u32)>,
+}
+
+impl Tally {
+    pub fn add(&mut self, problem: Problem) {
+        match self.problems.iter_mut().find(|(known, _)| known.message == problem.message) {
+            Some((_, count)) => *count = count.saturating_add(1),
+            None if self.problems.len() < limits::PROBLEMS => self.problems.push((problem, 1)),
+            None => {}
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    pub fn into_problems(self) -> impl Iterator<Item = Problem> {
+        self.problems.into_iter().map(|(problem, count)| match count {
+            1 => problem,
+            _ => Problem { message: format!("{} ({count} times in this file)", problem.message), ..problem },
+        })
+    }
+}
+
 /// The problem that a log's own line tells of: messages that were dropped, suppressed or unprintable.
 ///
 /// Sources: systemd `journald-rate-limit.c` ("Suppressed N messages from UNIT"), rsyslog `ratelimit.c` ("begin to drop

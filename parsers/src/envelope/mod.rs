@@ -5,10 +5,16 @@
 
 mod bytes;
 mod escapes;
+mod journald;
+mod json;
+mod json_log;
 mod klog;
+mod layout;
 mod log_lines;
 mod log_prefix;
 mod loss;
+mod mail;
+mod markup;
 mod prefix;
 mod recover;
 mod sample;
@@ -72,14 +78,24 @@ fn peel_once(stream: &Stream) -> Option<Vec<Stream>> {
     if bytes.is_empty() || is_profile(bytes) {
         return None;
     }
-    if let Some(streams) = bytes::utf16(stream).or_else(|| bytes::clean(stream)) {
+    if let Some(streams) = bytes::utf16(stream).or_else(|| journald::export(stream)).or_else(|| bytes::clean(stream)) {
         return Some(streams);
     }
     let sample = Sample::of(bytes);
-    log_lines::peel(stream, &sample)
+    journald::verbose(stream)
+        .or_else(|| json_log::peel(stream, &sample))
+        .or_else(|| mail::quoted_printable(stream, &sample))
+        .or_else(|| markup::html(stream, &sample))
+        .or_else(|| log_lines::peel(stream, &sample))
         .or_else(|| escapes::peel(stream))
         .or_else(|| bytes::unicode(stream, &sample))
+        .or_else(|| markup::markdown(stream, &sample))
+        .or_else(|| mail::csv(stream, &sample))
+        .or_else(|| layout::carets(stream, &sample))
         .or_else(|| prefix::peel(stream, &sample))
+        .or_else(|| layout::reversed(stream, &sample))
+        .or_else(|| layout::double_spaced(stream, &sample))
+        .or_else(|| layout::wrapped(stream, &sample))
         .or_else(|| klog::peel(stream))
 }
 

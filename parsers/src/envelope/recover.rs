@@ -29,7 +29,7 @@ pub(crate) struct Recovered<'a> {
     times: Vec<(u32, Timestamp)>,
     stamped: bool,
     process: Option<ProcessHint>,
-    problems: Vec<Problem>,
+    problems: super::loss::Tally,
 }
 
 impl<'a> Recovered<'a> {
@@ -42,7 +42,7 @@ impl<'a> Recovered<'a> {
             times: Vec::new(),
             stamped: false,
             process: None,
-            problems: Vec::new(),
+            problems: super::loss::Tally::default(),
         }
     }
 
@@ -104,11 +104,15 @@ impl<'a> Recovered<'a> {
     /// A problem at line `from` of the outer text.
     pub fn problem_at(&mut self, severity: Severity, from: u32, message: impl Into<String>) {
         let line = self.outer.lines.place(from).map(|at| at.line);
-        super::loss::keep(&mut self.problems, Problem::new(severity, line, message));
+        self.problems.add(Problem::new(severity, line, message));
     }
 
     pub fn is_empty(&self) -> bool {
         self.out.is_empty()
+    }
+
+    pub fn has_problems(&self) -> bool {
+        !self.problems.is_empty()
     }
 
     /// The last line appended.
@@ -116,11 +120,6 @@ impl<'a> Recovered<'a> {
         let body = self.out.strip_suffix(b"\n").unwrap_or(&self.out);
         let start = memchr::memrchr(b'\n', body).map_or(0, |at| at + 1);
         body.get(start..).unwrap_or(&[])
-    }
-
-    /// The bytes so far.
-    pub fn bytes(&self) -> &[u8] {
-        &self.out
     }
 
     /// The stream that the outer text held in an envelope called `name`.
@@ -144,7 +143,7 @@ impl<'a> Recovered<'a> {
         if !name.is_empty() && !stream.envelopes.iter().any(|known| known == name) {
             stream.envelopes.push(name.to_string());
         }
-        for problem in self.problems {
+        for problem in self.problems.into_problems() {
             super::loss::keep(&mut stream.problems, problem);
         }
         stream

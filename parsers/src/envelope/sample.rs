@@ -57,12 +57,6 @@ impl<'a> Sample<'a> {
         Sample { head, around, headers }
     }
 
-    /// The windows to judge an envelope by: those around dumps, else the start of the text.
-    pub fn windows(&self) -> impl Iterator<Item = &Window<'a>> {
-        let head = self.around.is_empty().then_some(&self.head);
-        self.around.iter().chain(head)
-    }
-
     /// All windows.
     pub fn all(&self) -> impl Iterator<Item = &Window<'a>> {
         std::iter::once(&self.head).chain(&self.around)

@@ -107,11 +107,6 @@ pub fn is_dump_line(line: &[u8]) -> bool {
         || memmem::find(line, b"frames elided...").is_some()
 }
 
-/// Whether `line` can only be inside a goroutine's block, so that a line before it is missing if it comes first.
-pub fn continues_dump(line: &[u8]) -> bool {
-    is_file_line(line) || is_created_line(line)
-}
-
 fn is_profile_line(line: &[u8]) -> bool {
     if line.starts_with(b"#\t0x") || line.starts_with(b"# labels: {") {
         return true;
