@@ -16,3 +16,13 @@ pub const MEMBERS: usize = 200_000;
 pub const EXPANDED: u64 = 64 << 30;
 /// Expansion ratio beyond which a member is refused (once it is large).
 pub const RATIO: u64 = 2_000;
+/// Bytes of text that one compressed file or archive may expand to.
+pub const EXPANDED_TEXT: u64 = 4 << 30;
+/// Below this much expanded data no ratio is too high.
+pub const RATIO_FREE: u64 = 256 << 20;
+/// Expanded text that is kept in memory; more goes to a temporary file.
+pub const SPOOL: usize = 128 << 20;
+/// Smaller files are read, larger ones mapped.
+pub const MAPPED: u64 = 16 << 20;
+/// Of larger texts only the parts around dumps are read.
+pub const WHOLE_TEXT: usize = 1 << 30;

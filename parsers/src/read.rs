@@ -1,8 +1,10 @@
 //! From paths to evidence: the crate's front door.
 
 use crate::envelope::{self, Stream};
-use crate::evidence::{Evidence, Input, InputKind, Text};
-use crate::goroutines;
+use crate::evidence::{Evidence, Form, Input, InputKind, LineMap, NodeEvidence, Problem, ProcessHint, Snapshot, Text};
+use crate::open::{self, Content, ElfSource, Material};
+use crate::{goroutines, limits, node};
+use rayon::prelude::*;
 use std::path::PathBuf;
 
 /// What the caller knows beyond the paths.
@@ -27,35 +29,117 @@ pub struct Unreadable {
 ///
 /// What could be read is in the evidence even if some path could not.
 pub fn read(paths: &[PathBuf], options: &ReadOptions) -> (Evidence, Vec<Unreadable>) {
-    let _ = options;
+    let (materials, unreadable) = open::open(paths);
+    let parts: Vec<Part> = materials
+        .into_par_iter()
+        .enumerate()
+        .map(|(index, material)| read_material(material, u32::try_from(index).unwrap_or(u32::MAX), options))
+        .collect();
     let mut evidence = Evidence::default();
-    let mut unreadable = Vec::new();
-    for path in paths {
-        let name = path.display().to_string();
-        let bytes = match std::fs::read(path) {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                unreadable.push(Unreadable { path: name, message: error.to_string() });
-                continue;
-            }
-        };
-        let index = evidence.inputs.len() as u32;
-        let mut input = Input { path: name, bytes: bytes.len() as u64, ..Input::default() };
-        input.raw = Text::from_vec(bytes);
-        for stream in envelope::peel(input.raw.clone(), index) {
-            let Stream { envelopes, problems, .. } = &stream;
-            input.envelopes.extend(envelopes.iter().cloned());
-            input.problems.extend(problems.iter().cloned());
-            let snapshots = goroutines::parse(&stream);
-            if !snapshots.is_empty() {
-                input.kind = InputKind::GoroutineDump;
-            }
-            for snapshot in snapshots {
-                input.problems.extend(snapshot.problems.iter().cloned());
-                evidence.snapshots.push(snapshot);
-            }
-        }
-        evidence.inputs.push(input);
+    for part in parts {
+        evidence.inputs.push(part.input);
+        evidence.snapshots.extend(part.snapshots);
+        evidence.node.merge(part.node);
     }
     (evidence, unreadable)
+}
+
+/// What one file says.
+struct Part {
+    input: Input,
+    snapshots: Vec<Snapshot>,
+    node: NodeEvidence,
+}
+
+fn read_material(material: Material, index: u32, options: &ReadOptions) -> Part {
+    let Material { path, content, envelopes, bytes, problems } = material;
+    let input = Input { path, bytes, envelopes, problems, ..Input::default() };
+    let mut part = Part { input, snapshots: Vec::new(), node: NodeEvidence::default() };
+    match content {
+        Content::Text(text) => read_text(&mut part, text, index),
+        Content::Elf { core, source } => read_elf(&mut part, core, source, index, options),
+        Content::Nothing => {}
+    }
+    part
+}
+
+/// A core is read by its own memory; an executable waits for the core that it belongs to.
+fn read_elf(part: &mut Part, core: bool, _source: ElfSource, _index: u32, _options: &ReadOptions) {
+    part.input.kind = if core { InputKind::Core } else { InputKind::Executable };
+}
+
+/// A text may hold dumps and node evidence at once: both are looked for.
+fn read_text(part: &mut Part, text: Text, index: u32) {
+    part.input.raw = text.clone();
+    let streams = envelope::peel(text.clone(), index);
+    for stream in &streams {
+        for name in &stream.envelopes {
+            if !part.input.envelopes.contains(name) {
+                part.input.envelopes.push(name.clone());
+            }
+        }
+        for problem in &stream.problems {
+            keep(&mut part.input.problems, problem);
+        }
+    }
+    let snapshots: Vec<Vec<Snapshot>> =
+        streams.par_iter().map(|stream| snapshots_of(stream, &part.input.path)).collect();
+    for snapshot in snapshots.into_iter().flatten() {
+        for problem in &snapshot.problems {
+            keep(&mut part.input.problems, problem);
+        }
+        part.snapshots.push(snapshot);
+    }
+    let kind = read_node(part, text, &streams, index);
+    part.input.kind = match () {
+        () if part.snapshots.iter().any(|s| !is_profile(s.form)) => InputKind::GoroutineDump,
+        () if !part.snapshots.is_empty() => InputKind::Pprof,
+        () => kind.unwrap_or_default(),
+    };
+}
+
+fn is_profile(form: Form) -> bool {
+    matches!(form, Form::ProfileCounts | Form::ProfileProto)
+}
+
+/// The dumps of one stream, with what its name and envelope tell of the process and the moment.
+fn snapshots_of(stream: &Stream, path: &str) -> Vec<Snapshot> {
+    let mut snapshots = goroutines::parse(stream);
+    let named = open::name::process(path);
+    let moment = open::name::moment(path);
+    for snapshot in &mut snapshots {
+        let told: &mut ProcessHint = &mut snapshot.process;
+        told.pid = told.pid.or(named.pid);
+        told.name = told.name.take().or_else(|| named.name.clone());
+        snapshot.taken_at = snapshot.taken_at.or(moment);
+    }
+    snapshots
+}
+
+/// Node evidence stands best in the file as it is, whose prefixes hold times; else in what the envelopes held.
+fn read_node(part: &mut Part, text: Text, streams: &[Stream], index: u32) -> Option<InputKind> {
+    if text.bytes().len() > limits::WHOLE_TEXT {
+        return None;
+    }
+    let whole = Stream { text, lines: LineMap::identity(index), ..Stream::default() };
+    if let Some((kind, node)) = node::parse(&whole, &part.input.path, index) {
+        part.node.merge(node);
+        return Some(kind);
+    }
+    if streams.iter().all(|stream| stream.envelopes.is_empty()) {
+        return None;
+    }
+    let found: Vec<_> = streams.par_iter().filter_map(|stream| node::parse(stream, &part.input.path, index)).collect();
+    let kind = found.first().map(|(kind, _)| *kind);
+    for (_, node) in found {
+        part.node.merge(node);
+    }
+    kind
+}
+
+/// Keeps a problem once.
+fn keep(problems: &mut Vec<Problem>, problem: &Problem) {
+    if problems.len() <= limits::PROBLEMS && !problems.contains(problem) {
+        problems.push(problem.clone());
+    }
 }

@@ -23,10 +23,10 @@ pub(crate) struct Tally {
 
 impl Tally {
     pub fn add(&mut self, problem: Problem) {
-        match self.problems.iter_mut().find(|(known, _)| known.message == problem.message) {
-            Some((_, count)) => *count = count.saturating_add(1),
-            None if self.problems.len() < limits::PROBLEMS => self.problems.push((problem, 1)),
-            None => {}
+        if let Some((_, count)) = self.problems.iter_mut().find(|(known, _)| known.message == problem.message) {
+            *count = count.saturating_add(1);
+        } else if self.problems.len() < limits::PROBLEMS {
+            self.problems.push((problem, 1));
         }
     }
 

@@ -17,11 +17,13 @@ mod mail;
 mod markup;
 mod prefix;
 mod recover;
+mod regions;
 mod sample;
 mod shape;
 mod stamp;
 
 use crate::evidence::{LineMap, Problem, ProcessHint, Text};
+use crate::limits;
 use jiff::Timestamp;
 use sample::Sample;
 
@@ -59,7 +61,19 @@ const STREAMS: usize = 10_000;
 
 /// Takes the envelopes off `text`, which stands in `input`. Interleaved processes become streams of their own.
 pub fn peel(text: Text, input: u32) -> Vec<Stream> {
-    let whole = Stream { text, lines: LineMap::identity(input), ..Stream::default() };
+    if text.bytes().len() <= limits::WHOLE_TEXT {
+        return peel_all(Stream { text, lines: LineMap::identity(input), ..Stream::default() });
+    }
+    let parts = regions::around_dumps(&text, input);
+    let streams = parts.into_iter().flat_map(|(text, lines)| {
+        let problem =
+            Problem::note(None, "the file is large: of its log only the parts around goroutine dumps were read");
+        peel_all(Stream { text, lines, problems: vec![problem], ..Stream::default() })
+    });
+    streams.collect()
+}
+
+fn peel_all(whole: Stream) -> Vec<Stream> {
     let mut done = Vec::new();
     // Depth first, so that streams keep the order in which they began.
     let mut under_way = vec![(whole, 0)];

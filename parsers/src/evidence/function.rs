@@ -99,11 +99,58 @@ impl<'a> FunctionName<'a> {
 
 /// First path elements of the standard library (`go list std`, Go 1.27), sorted.
 const STANDARD: &[&str] = &[
-    "archive", "arena", "bufio", "bytes", "cmp", "compress", "container", "context", "crypto", "database", "debug",
-    "embed", "encoding", "errors", "expvar", "flag", "fmt", "go", "hash", "html", "image", "index", "internal", "io",
-    "iter", "log", "maps", "math", "mime", "net", "os", "path", "plugin", "reflect", "regexp", "runtime", "simd",
-    "slices", "sort", "strconv", "strings", "structs", "sync", "syscall", "testing", "text", "time", "unicode",
-    "unique", "unsafe", "vendor", "weak",
+    "archive",
+    "arena",
+    "bufio",
+    "bytes",
+    "cmp",
+    "compress",
+    "container",
+    "context",
+    "crypto",
+    "database",
+    "debug",
+    "embed",
+    "encoding",
+    "errors",
+    "expvar",
+    "flag",
+    "fmt",
+    "go",
+    "hash",
+    "html",
+    "image",
+    "index",
+    "internal",
+    "io",
+    "iter",
+    "log",
+    "maps",
+    "math",
+    "mime",
+    "net",
+    "os",
+    "path",
+    "plugin",
+    "reflect",
+    "regexp",
+    "runtime",
+    "simd",
+    "slices",
+    "sort",
+    "strconv",
+    "strings",
+    "structs",
+    "sync",
+    "syscall",
+    "testing",
+    "text",
+    "time",
+    "unicode",
+    "unique",
+    "unsafe",
+    "vendor",
+    "weak",
 ];
 
 fn without_vendor(name: &str) -> &str {
@@ -128,9 +175,20 @@ mod tests {
         let cases = [
             ("main.main", "main", None, "main", "main"),
             ("main.f.func1.2", "main", None, "f.func1.2", "f"),
-            ("k8s.io/kubernetes/pkg/kubelet/pleg.(*GenericPLEG).relist", "k8s.io/kubernetes/pkg/kubelet/pleg",
-             Some("GenericPLEG"), "relist", "relist"),
-            ("gopkg.in/yaml%2ev2.(*Decoder).Decode.func3", "gopkg.in/yaml%2ev2", Some("Decoder"), "Decode.func3", "Decode"),
+            (
+                "k8s.io/kubernetes/pkg/kubelet/pleg.(*GenericPLEG).relist",
+                "k8s.io/kubernetes/pkg/kubelet/pleg",
+                Some("GenericPLEG"),
+                "relist",
+                "relist",
+            ),
+            (
+                "gopkg.in/yaml%2ev2.(*Decoder).Decode.func3",
+                "gopkg.in/yaml%2ev2",
+                Some("Decoder"),
+                "Decode.func3",
+                "Decode",
+            ),
             ("main.T.M", "main", Some("T"), "M", "M"),
             ("main.(*L[...]).push", "main", Some("L[...]"), "push", "push"),
             ("net/http.HandlerFunc.ServeHTTP", "net/http", Some("HandlerFunc"), "ServeHTTP", "ServeHTTP"),
@@ -140,7 +198,11 @@ mod tests {
         ];
         for (full, package, receiver, rest, outer) in cases {
             let name = FunctionName::parse(full);
-            assert_eq!((name.package, name.receiver, name.rest, name.outer()), (package, receiver, rest, outer), "{full}");
+            assert_eq!(
+                (name.package, name.receiver, name.rest, name.outer()),
+                (package, receiver, rest, outer),
+                "{full}"
+            );
         }
         let vendored = FunctionName::parse("k8s.io/kubernetes/vendor/google.golang.org/grpc.(*Server).Serve");
         assert_eq!(vendored.without_vendor(), "google.golang.org/grpc.(*Server).Serve");
