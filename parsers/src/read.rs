@@ -1,11 +1,15 @@
 //! From paths to evidence: the crate's front door.
 
+use crate::core::{self, CoreEvidence};
 use crate::envelope::{self, Stream};
 use crate::evidence::{Evidence, Form, Input, InputKind, LineMap, NodeEvidence, Problem, ProcessHint, Snapshot, Text};
 use crate::open::{self, Content, ElfSource, Material};
 use crate::{goroutines, limits, node};
 use rayon::prelude::*;
 use std::path::PathBuf;
+
+/// Executables of a bundle that are tried for its cores.
+const OWN_EXECUTABLES: usize = 64;
 
 /// What the caller knows beyond the paths.
 #[derive(Debug, Clone, Default)]
@@ -30,6 +34,7 @@ pub struct Unreadable {
 /// What could be read is in the evidence even if some path could not.
 pub fn read(paths: &[PathBuf], options: &ReadOptions) -> (Evidence, Vec<Unreadable>) {
     let (materials, unreadable) = open::open(paths);
+    let options = &with_own_executables(options, &materials);
     let parts: Vec<Part> = materials
         .into_par_iter()
         .enumerate()
@@ -64,8 +69,37 @@ fn read_material(material: Material, index: u32, options: &ReadOptions) -> Part 
 }
 
 /// A core is read by its own memory; an executable waits for the core that it belongs to.
-fn read_elf(part: &mut Part, core: bool, _source: ElfSource, _index: u32, _options: &ReadOptions) {
-    part.input.kind = if core { InputKind::Core } else { InputKind::Executable };
+fn read_elf(part: &mut Part, is_core: bool, source: ElfSource, index: u32, options: &ReadOptions) {
+    part.input.kind = if is_core { InputKind::Core } else { InputKind::Executable };
+    if !is_core {
+        return;
+    }
+    let opened = match source {
+        ElfSource::File(path) => core::open(&path, options),
+        ElfSource::Unpacked(text) => core::from_text(text, options),
+    };
+    match opened {
+        Ok(core) => {
+            let CoreEvidence { snapshot, threads, problems } = core.evidence(index);
+            for problem in &problems {
+                keep(&mut part.input.problems, problem);
+            }
+            part.snapshots.extend(snapshot);
+            part.node.threads = threads;
+        }
+        Err(error) => part.input.problems.push(Problem::error(None, format!("the core cannot be read: {error}"))),
+    }
+}
+
+/// Executables that came along with a core, so that nobody has to name them: they are matched by build id anyway.
+fn with_own_executables(options: &ReadOptions, materials: &[Material]) -> ReadOptions {
+    let mut options = options.clone();
+    let own = materials.iter().filter_map(|material| match &material.content {
+        Content::Elf { core: false, source: ElfSource::File(path) } => Some(path.clone()),
+        _ => None,
+    });
+    options.exe.extend(own.take(OWN_EXECUTABLES));
+    options
 }
 
 /// A text may hold dumps and node evidence at once: both are looked for.
