@@ -146,8 +146,22 @@ fn snapshots_of(stream: &Stream, path: &str) -> Vec<Snapshot> {
         told.pid = told.pid.or(named.pid);
         told.name = told.name.take().or_else(|| named.name.clone());
         snapshot.taken_at = snapshot.taken_at.or(moment);
+        tell_of_seam(snapshot);
     }
     snapshots
+}
+
+/// A file line made of two halves (`…/locks.go:122src/syscall.go:95`) shows that the text between was lost.
+fn tell_of_seam(snapshot: &mut Snapshot) {
+    let torn = |name: &str| name.contains(".go:");
+    let Some(at) = snapshot.sites.iter().position(|site| torn(snapshot.names.get(site.file))) else { return };
+    let frame = snapshot.frames.iter().find(|frame| frame.site.0 as usize == at).map(|frame| frame.line + 1);
+    let trailer =
+        snapshot.goroutines.iter().filter_map(|g| g.created_by).find(|c| c.site.0 as usize == at).map(|c| c.line + 1);
+    let line = frame.or(trailer).and_then(|line| snapshot.lines.place(line)).map(|place| place.line);
+    let message = "two halves of lines stand together here: what was between is missing, perhaps whole goroutines";
+    snapshot.problems.push(Problem::warning(line, message));
+    snapshot.complete = false;
 }
 
 /// Node evidence stands best in the file as it is, whose prefixes hold times; else in what the envelopes held.

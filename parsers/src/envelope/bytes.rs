@@ -164,7 +164,7 @@ fn is_own_ellipsis(before: &[u8], after: &[u8]) -> bool {
     let opened = matches!(before.last(), None | Some(b'(' | b'[' | b'{' | b' ' | b'\t'));
     let closed = matches!(after.first(), None | Some(b')' | b']' | b'}' | b','));
     let elided = after.starts_with(b"additional frames") || memmem::find(after, b" frames elided").is_some();
-    opened && (closed || elided) || (elided || after.is_empty() && memmem::find(before, b"elided").is_some())
+    (opened && closed) || elided || (after.is_empty() && memmem::find(before, b"elided").is_some())
 }
 
 #[cfg(test)]

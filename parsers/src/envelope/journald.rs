@@ -105,7 +105,8 @@ pub(crate) fn export(stream: &Stream) -> Option<Vec<Stream>> {
     let bytes = stream.text.bytes();
     let start = bytes.get(..bytes.len().min(4096))?;
     let named = |name: &[u8]| start.starts_with(name) || memchr::memmem::find(start, &[b"\n", name].concat()).is_some();
-    if !named(b"__CURSOR=") && !(named(b"__REALTIME_TIMESTAMP=") && named(b"MESSAGE")) {
+    let export = named(b"__CURSOR=") || (named(b"__REALTIME_TIMESTAMP=") && named(b"MESSAGE"));
+    if !export {
         return None;
     }
     let mut journal = Journal::new(stream);

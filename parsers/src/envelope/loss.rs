@@ -1,8 +1,15 @@
 //! What an envelope says was lost, and how many such problems are kept.
 
+use super::sample::{line_end, line_start};
+use super::{Stream, shape};
 use crate::evidence::Problem;
 use crate::limits;
 use memchr::memmem;
+use regex::bytes::Regex;
+use std::sync::OnceLock;
+
+/// Marks of losses that are looked at in one text.
+const MARKED: usize = 2_000;
 
 /// Keeps `problem` unless there are too many already; the last one kept says so.
 pub(crate) fn keep(problems: &mut Vec<Problem>, problem: Problem) {
@@ -59,6 +66,45 @@ pub(crate) fn told_by(line: &[u8]) -> Option<String> {
         return Some("journalctl printed [… blob data] in place of a line: it is lost; take the log with --all".into());
     }
     None
+}
+
+/// Adds what the text of a dump itself tells of losses: marks where somebody cut, a log's word on dropped messages,
+/// bytes that are not UTF-8.
+pub(crate) fn tell(stream: &mut Stream) {
+    let bytes = stream.text.bytes();
+    if shape::headers_in(bytes).next().is_none() {
+        return;
+    }
+    let mut tally = Tally::default();
+    let line_of = |at: usize| memchr::memchr_iter(b'\n', bytes.get(..at).unwrap_or(&[])).count() as u32 + 1;
+    // All alternatives begin with a literal, so that a long text is searched at full speed.
+    static MARKS: OnceLock<Option<Regex>> = OnceLock::new();
+    let pattern = r"Suppressed [0-9]+ messages|rate-limiting|suppressed|snip|SNIP|truncated|Truncated|TRUNCATED|omitted|skipped|removed|more lines|cut\b|CUT\b|\n--\n";
+    let marks = MARKS.get_or_init(|| Regex::new(pattern).ok());
+    for found in marks.iter().flat_map(|re| re.find_iter(bytes)).take(MARKED) {
+        let at = found.start() + usize::from(bytes.get(found.start()) == Some(&b'\n'));
+        let line = bytes.get(line_start(bytes, at)..line_end(bytes, at)).unwrap_or(&[]);
+        let message = match told_by(line) {
+            Some(message) => message,
+            None if is_cut_mark(line) => format!(
+                "a mark says that text was cut out here (`{}`): frames or whole goroutines are missing",
+                String::from_utf8_lossy(line.trim_ascii())
+            ),
+            None => continue,
+        };
+        let place = stream.lines.place(line_of(at)).map(|place| place.line);
+        if !stream.problems.iter().any(|known| known.line == place) {
+            tally.add(Problem::warning(place, message));
+        }
+    }
+    if let Err(error) = std::str::from_utf8(bytes) {
+        let place = stream.lines.place(line_of(error.valid_up_to())).map(|place| place.line);
+        let message = "the text is not UTF-8 here: names and paths with such bytes cannot be compared for sure";
+        tally.add(Problem::warning(place, message));
+    }
+    for problem in tally.into_problems() {
+        keep(&mut stream.problems, problem);
+    }
 }
 
 /// Whether `line` is a mark that somebody or something put where text was cut out.

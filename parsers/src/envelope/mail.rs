@@ -72,7 +72,7 @@ pub(crate) fn csv(stream: &Stream, sample: &Sample<'_>) -> Option<Vec<Stream>> {
         let line = bytes.get(at..super::sample::line_end(bytes, at)).unwrap_or(&[]);
         row && shape::is_header(line)
     };
-    if !sample.headers.iter().any(|at| opens(at)) {
+    if !sample.headers.iter().any(opens) {
         return None;
     }
     let mut out = Recovered::of(stream);

@@ -5,6 +5,7 @@
 
 mod bytes;
 mod escapes;
+mod interleaved;
 mod journald;
 mod json;
 mod json_log;
@@ -80,7 +81,11 @@ fn peel_all(whole: Stream) -> Vec<Stream> {
     while let Some((stream, depth)) = under_way.pop() {
         match (depth < LAYERS && done.len() + under_way.len() < STREAMS).then(|| peel_once(&stream)).flatten() {
             Some(inner) => under_way.extend(inner.into_iter().rev().map(|s| (s, depth + 1))),
-            None => done.push(stream),
+            None => {
+                let mut stream = stream;
+                loss::tell(&mut stream);
+                done.push(stream);
+            }
         }
     }
     done
@@ -111,6 +116,7 @@ fn peel_once(stream: &Stream) -> Option<Vec<Stream>> {
         .or_else(|| layout::double_spaced(stream, &sample))
         .or_else(|| layout::wrapped(stream, &sample))
         .or_else(|| klog::peel(stream))
+        .or_else(|| interleaved::refuse(stream))
 }
 
 /// Whether `bytes` are a pprof profile in protobuf (`debug=0`, unpacked): `sample_type`, field 1, comes first

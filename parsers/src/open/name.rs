@@ -56,7 +56,7 @@ pub(crate) fn process(path: &str) -> ProcessHint {
 /// `dockerd` of `dockerd-pprof-goroutine-debug2.txt`: a first word before one that speaks of dumps.
 fn leading_program(name: &str) -> Option<String> {
     static NAMED: OnceLock<Option<Regex>> = OnceLock::new();
-    let pattern = r"(?i)^([a-z][a-z0-9_]*(?:-[a-z]+)?)[._-](?:pprof|goroutines?|stacks?|sigquit|sigabrt)\b";
+    let pattern = r"(?i)^([a-z][a-z0-9_]*(?:-[a-z]+)??)[._-](?:pprof|goroutines?|stacks?|sigquit|sigabrt)\b";
     let named = NAMED.get_or_init(|| Regex::new(pattern).ok());
     let found = named.as_ref()?.captures(name)?.get(1)?.as_str();
     is_program(found).then(|| found.to_string())
