@@ -52,7 +52,7 @@ impl NodeEvidence {
         self.conditions.extend(other.conditions);
         self.units.extend(other.units);
         self.taken_at.extend(other.taken_at);
-        self.taken_at.sort_by(|a, b| b.0.cmp(&a.0));
+        self.taken_at.sort_by_key(|taken| std::cmp::Reverse(taken.0));
         self.taken_at_local.extend(other.taken_at_local);
     }
 

@@ -1,6 +1,8 @@
 //! The words that mark evidence, found in one pass over the text.
 
+use super::service_log::PATTERNS;
 use regex::bytes::Regex;
+use rustc_hash::FxHashMap;
 use std::sync::LazyLock;
 
 /// Which parser to ask.
@@ -13,9 +15,21 @@ pub(super) enum Class {
     Kernel,
     Mount,
     Findmnt,
+    /// A line of a service's log.
+    Log,
+    /// `bt` of crash.
+    Crash,
+    Native,
+    Ss,
+    ProcLocks,
+    Strace,
+    Containers,
+    Conditions,
+    Unit,
+    Jobs,
 }
 
-/// Words, and whom they concern. A longer word must stand before one that it begins with.
+/// Words, and whom they concern; those of service logs stand beside their meaning, in [`PATTERNS`].
 const WORDS: &[(&str, Class)] = &[
     ("PID", Class::PidColumn),
     ("LWP", Class::PidColumn),
@@ -76,18 +90,84 @@ const WORDS: &[(&str, Class)] = &[
     (" 0 0", Class::Mount),
     (" - ", Class::Mount),
     ("TARGET", Class::Findmnt),
+    ("TASK: ", Class::Crash),
+    ("(LWP ", Class::Native),
+    ("#0 ", Class::Native),
+    ("TID ", Class::Native),
+    ("Recv-Q", Class::Ss),
+    ("u_str ", Class::Ss),
+    ("u_dgr ", Class::Ss),
+    ("u_seq ", Class::Ss),
+    ("FLOCK", Class::ProcLocks),
+    ("POSIX", Class::ProcLocks),
+    ("OFDLCK", Class::ProcLocks),
+    ("strace: Process ", Class::Strace),
+    (" <unfinished ...>", Class::Strace),
+    ("[pid ", Class::Strace),
+    (" <detached ...>", Class::Strace),
+    ("CONTAINER ", Class::Containers),
+    ("POD ID ", Class::Containers),
+    ("Conditions:", Class::Conditions),
+    ("Loaded: ", Class::Unit),
+    ("JOB ", Class::Jobs),
 ];
 
-static ANY: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let all: Vec<String> = WORDS.iter().map(|(word, _)| regex::escape(word)).collect();
-    Regex::new(&all.join("|")).ok()
+/// The words as they are searched for, each with all that it stands for: a word within a longer one is found there.
+struct Index {
+    regex: Regex,
+    classes: FxHashMap<&'static [u8], Vec<Class>>,
+    patterns: FxHashMap<&'static [u8], Vec<usize>>,
+}
+
+static INDEX: LazyLock<Option<Index>> = LazyLock::new(|| {
+    let mut words: Vec<&'static str> = WORDS.iter().map(|(word, _)| *word).collect();
+    words.extend(PATTERNS.iter().map(|p| p.word));
+    // Of words that begin alike the longest must be tried first.
+    words.sort_by(|a, b| b.len().cmp(&a.len()).then(a.cmp(b)));
+    words.dedup();
+    let mut classes: FxHashMap<&'static [u8], Vec<Class>> = FxHashMap::default();
+    let mut patterns: FxHashMap<&'static [u8], Vec<usize>> = FxHashMap::default();
+    for word in &words {
+        let own = classes.entry(word.as_bytes()).or_default();
+        for (part, class) in WORDS {
+            if word.contains(part) && !own.contains(class) {
+                own.push(*class);
+            }
+        }
+        let marks: Vec<usize> =
+            (0..PATTERNS.len()).filter(|i| PATTERNS.get(*i).is_some_and(|p| word.contains(p.word))).collect();
+        if !marks.is_empty() {
+            own.push(Class::Log);
+            patterns.insert(word.as_bytes(), marks);
+        }
+    }
+    let all: Vec<String> = words.iter().map(|word| regex::escape(word)).collect();
+    let regex = Regex::new(&all.join("|")).ok()?;
+    Some(Index { regex, classes, patterns })
 });
 
-/// Every word in `bytes`, in order: where it begins, and its class.
-pub(super) fn find(bytes: &[u8]) -> impl Iterator<Item = (usize, Class)> + '_ {
-    ANY.iter().flat_map(move |re| re.find_iter(bytes)).filter_map(|found| {
-        let word = found.as_bytes();
-        let (_, class) = WORDS.iter().find(|(known, _)| known.as_bytes() == word)?;
-        Some((found.start(), *class))
+/// Every word in `bytes`, in order: where it begins, and whom it may concern.
+pub(super) fn find(bytes: &[u8]) -> impl Iterator<Item = (usize, &'static [Class])> + '_ {
+    let index = INDEX.as_ref();
+    index.into_iter().flat_map(move |index| {
+        index
+            .regex
+            .find_iter(bytes)
+            .filter_map(|found| Some((found.start(), index.classes.get(found.as_bytes()).map(Vec::as_slice)?)))
     })
+}
+
+/// The indices of all [`PATTERNS`] whose word stands in `line`, sorted.
+pub(super) fn patterns_in(line: &[u8]) -> Vec<usize> {
+    let mut marks = Vec::new();
+    let Some(index) = INDEX.as_ref() else { return marks };
+    let mut from = 0;
+    while let Some(found) = index.regex.find_at(line, from) {
+        if let Some(own) = index.patterns.get(found.as_bytes()) {
+            marks.extend(own.iter().filter(|i| !marks.contains(i)).copied().collect::<Vec<_>>());
+        }
+        from = found.start() + 1;
+    }
+    marks.sort_unstable();
+    marks
 }

@@ -71,7 +71,7 @@ pub(super) fn strip<'a>(line: &'a str, reference: Option<Timestamp>) -> (Prefix,
         prefix.kernel |= step.kernel || step.program.as_deref() == Some("kernel");
         prefix.uptime = step.uptime.or(prefix.uptime);
         if let Some(when) = step.when
-            && prefix.when.is_none_or(|known| when.precision() > known.precision())
+            && prefix.when.is_none_or(|known| when.precision() >= known.precision())
         {
             prefix.when = Some(when);
         }
@@ -171,6 +171,11 @@ fn iso(text: &str) -> Option<(Prefix, &str)> {
     let (when, rest) = iso_time(text)?;
     let mut prefix = Prefix { when: Some(when), ..Prefix::default() };
     let rest = rest.strip_prefix([' ', '\t'])?;
+    // Only `dmesg --time-format iso` writes microseconds behind a comma and the zone at once.
+    if when.offset.is_some() && text.as_bytes().get(19) == Some(&b',') && text.as_bytes().get(10) == Some(&b'T') {
+        prefix.kernel = true;
+        return Some((prefix, rest));
+    }
     for stream in ["stdout F ", "stderr F ", "stdout P ", "stderr P "] {
         if let Some(rest) = rest.strip_prefix(stream) {
             return Some((prefix, rest));
@@ -318,7 +323,6 @@ pub(super) fn lstart(words: &[&str]) -> Option<WallTime> {
 }
 
 /// A time in full, alone on its line or in a field: RFC 3339, or `Sun, 29 Nov 2026 12:04:44 +0000` (kubectl).
-#[allow(dead_code)]
 pub(super) fn alone(text: &str) -> Option<When> {
     let text = text.trim();
     if let Some((when, rest)) = iso_time(text) {

@@ -67,7 +67,9 @@ pub(super) fn whose_path(path: &str) -> Whose {
                 if whose.pid.is_none() && whose.tid.is_none() =>
             {
                 let before = i.checked_sub(1).and_then(number);
-                whose.pid = before.or_else(|| number(i + 1));
+                // `stack-1234.txt` tells a pid, `stack-2026-11-29.txt` a day.
+                let alone = parts.get(i + 2).is_none_or(|p| p.parse::<u32>().is_err());
+                whose.pid = before.or_else(|| number(i + 1).filter(|_| alone));
             }
             _ => {}
         }
@@ -249,6 +251,10 @@ pub(super) fn read(lines: &Lines<'_>, line: &Line<'_>, context: &Context, out: &
         } else if let Some(whose) = path_header(text) {
             finish(&mut current, out);
             current = Some(begin(lines, &row, whose));
+        } else if let Some(stack) = current.as_mut()
+            && told_below(text, stack)
+        {
+            stack.last_line = lines.source_line(row.number);
         } else if text.trim().is_empty() {
             blanks += 1;
             if blanks > 2 {
@@ -263,9 +269,24 @@ pub(super) fn read(lines: &Lines<'_>, line: &Line<'_>, context: &Context, out: &
     }
     finish(&mut current, out);
     if out.threads.len() == before {
+        context.barrier.set(stop.map_or(0, |s: Stop| s.start));
         return None;
     }
     stop
+}
+
+/// `cat stack wchan syscall` of one thread: a bare function name, then the call.
+fn told_below(text: &str, stack: &mut ThreadStack) -> bool {
+    let text = text.trim();
+    if stack.syscall.is_none() && stack.syscall_args.is_empty() && text.contains(" 0x") {
+        return syscall(text, stack).is_some();
+    }
+    let name = text.contains('_') && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.'));
+    if name && stack.wchan.is_none() && !stack.frames.is_empty() {
+        stack.wchan = Some(text.to_string());
+        return true;
+    }
+    false
 }
 
 fn begin(lines: &Lines<'_>, row: &Line<'_>, whose: Whose) -> ThreadStack {

@@ -197,7 +197,9 @@ fn parse_row(header: &Header, text: &str) -> Option<ProcessRow> {
             Column::Command => {
                 // A name may hold blanks (`tmux: server`): it ends where the next header begins, if the columns line up.
                 let until = header.columns.get(index + 1)?.0.checked_sub(column_at)?.saturating_add(at);
-                let (name, used) = padded(text, &words, next - 1, at, until).unwrap_or((word, 1));
+                let (name, used) = padded(text, &words, next - 1, at, until)
+                    .or_else(|| short_name(text, &words, next - 1))
+                    .unwrap_or((word, 1));
                 next = next - 1 + used;
                 if header.has_comm && commands == 0 {
                     row.comm = Some(name.to_string());
@@ -236,6 +238,24 @@ fn padded<'t>(
     }
     let used = words.iter().skip(first).take_while(|(start, _)| *start < until).count();
     Some((text.get(at..until)?.trim_end(), used.max(1)))
+}
+
+/// The words from `first` on that stand one blank apart and end, before the 16 bytes of a name are full, in a gap.
+fn short_name<'t>(text: &'t str, words: &[(usize, &str)], first: usize) -> Option<(&'t str, usize)> {
+    let begin = words.get(first)?.0;
+    let mut used = 0;
+    for pair in words.get(first..)?.windows(2) {
+        let [(at, word), (next, _)] = pair else { break };
+        used += 1;
+        let end = at + word.len();
+        if end > begin + 16 {
+            return None;
+        }
+        if *next >= end + 2 {
+            return Some((text.get(begin..end)?, used));
+        }
+    }
+    None
 }
 
 fn finish_names(row: &mut ProcessRow) {

@@ -106,3 +106,94 @@ fn pasted_stacks_with_homely_titles() {
     let found: Vec<_> = node.threads.iter().map(|t| (t.pid, t.tid, functions(t).len())).collect();
     assert_eq!(found, [(Some(12), Some(13), 2), (Some(12), Some(14), 1)]);
 }
+
+#[test]
+fn stacks_as_head_grep_and_cat_print_them() {
+    for name in ["head-stack", "grep-stack", "proc-mixed"] {
+        let text = sample(&format!("tools/{name}.txt"));
+        let (kind, node) = parse(&text);
+        assert_eq!(kind, InputKind::KernelStack, "{name}");
+        let ids: Vec<_> = node.threads.iter().map(|t| (t.pid, t.tid)).collect();
+        assert_eq!(ids, [25027, 25031, 25032].map(|t| (Some(25027), Some(t))), "{name}");
+        assert_eq!(functions(&node.threads[1])[..2], ["anon_pipe_read", "vfs_read"], "{name}");
+        for frame in node.threads.iter().flat_map(|t| &t.frames) {
+            assert!(line_at(&text, frame.line).contains(&frame.function));
+        }
+    }
+    let (_, node) = parse(&sample("tools/proc-mixed.txt"));
+    assert_eq!((node.threads[1].wchan.as_deref(), node.threads[1].syscall), (Some("anon_pipe_read"), Some(0)));
+}
+
+#[test]
+fn sysrq_of_old_and_new_kernels() {
+    let text = sample("by-hand/sysrq-w-old.txt");
+    let (kind, node) = parse(&text);
+    assert_eq!(kind, InputKind::KernelLog);
+    let seen: Vec<_> = node.threads.iter().map(|t| (t.comm.as_deref().expect("a name"), t.tid, t.state)).collect();
+    assert_eq!(seen, [("kubelet", Some(4711), Some('D')), ("containerd-shim", Some(5120), Some('D'))]);
+    let nfs = &node.threads[0];
+    assert_eq!(
+        functions(nfs),
+        ["schedule", "rpc_wait_bit_killable", "__wait_on_bit", "__rpc_execute", "system_call_fastpath"]
+    );
+    assert_eq!(nfs.frames[1].module.as_deref(), Some("sunrpc"));
+    assert!(nfs.frames.iter().all(|f| line_at(&text, f.line).contains(&f.function)));
+
+    let (_, node) = parse(&sample("by-hand/sysrq-w-new.txt"));
+    let seen: Vec<_> = node.threads.iter().map(|t| (t.comm.as_deref().expect("a name"), t.tid)).collect();
+    assert_eq!(seen, [("kubelet", Some(4720)), ("runc:[2:INIT]", Some(5130))]);
+    assert_eq!(node.threads[1].frames[2].function, "request_wait_answer");
+    assert_eq!(node.threads[0].uptime_seconds, Some(12345.67895));
+}
+
+#[test]
+fn what_the_kernel_complains_of() {
+    let text = sample("by-hand/dmesg-nfs.txt");
+    let (kind, node) = parse(&text);
+    assert_eq!(kind, InputKind::KernelLog);
+    let seen: Vec<_> = node.kernel.iter().map(|r| (r.kind.as_str(), r.subject.as_deref().unwrap_or(""))).collect();
+    assert_eq!(
+        seen,
+        [
+            ("nfs-not-responding", "filer01"),
+            ("nfs-not-responding", "filer01.example.com"),
+            ("block-timeout", "sdb"),
+            ("io-error", "sdb"),
+            ("io-error", "dm-3"),
+            ("ext4-error", "dm-3"),
+            ("fs-readonly", "dm-3"),
+            ("xfs-error", "nvme1n1p1"),
+            ("oom", "7781 (java)"),
+            ("soft-lockup", "CPU#3"),
+            ("netdev-leak", "veth1a2b3c"),
+            ("nfs-ok", "filer01"),
+        ]
+    );
+    assert!(node.kernel.iter().all(|r| line(&text, r.place).contains(&r.text) && r.uptime_seconds.is_some()));
+}
+
+#[test]
+fn a_syslog_of_everything() {
+    let text = sample("by-hand/messages-rhel7.txt");
+    let (_, node) = parse_as("messages-20261129", &text).expect("evidence");
+    assert_eq!(functions(&node.threads[0]), ["schedule", "nfs_wait_bit_killable"]);
+    assert_eq!((node.threads[0].tid, node.threads[0].blocked_seconds), (Some(4711), Some(120)));
+    assert_eq!(node.threads[0].at.expect("the year is in the name").to_string(), "2026-11-29T12:12:44Z");
+    assert_eq!(node.log_lines[0].kind, "pleg-unhealthy");
+    assert!(node.kernel.iter().any(|r| r.kind == "nfs-not-responding"));
+}
+
+#[test]
+fn crash_utility() {
+    let text = sample("by-hand/crash-bt.txt");
+    let (kind, node) = parse(&text);
+    assert_eq!(kind, InputKind::KernelStack);
+    let kubelet = &node.threads[0];
+    assert_eq!((kubelet.tid, kubelet.comm.as_deref(), kubelet.syscall), (Some(4711), Some("kubelet"), Some(0x106)));
+    assert_eq!((kubelet.frames.len(), kubelet.frames[2].module.as_deref()), (11, Some("sunrpc")));
+    assert!(kubelet.frames.iter().all(|f| line_at(&text, f.line).contains(&f.function)));
+    assert_eq!(node.threads[1].frames.len(), 3, "a cut one is kept");
+    let (kind, node) = parse(&sample("by-hand/crash-ps.txt"));
+    assert_eq!((kind, node.processes.len()), (InputKind::Ps, 4));
+    assert_eq!((node.processes[1].pid, node.processes[1].state), (4711, Some('D')));
+}

@@ -2,6 +2,10 @@
 
 mod common;
 mod kernel;
+mod listings;
+mod logs;
+mod native;
 mod negatives;
 mod processes;
+mod robust;
 mod tables;

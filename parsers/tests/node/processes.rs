@@ -93,3 +93,63 @@ fn proc_status_is_a_row() {
     let row = &node.processes[0];
     assert_eq!((row.pid, row.tid, row.ppid, row.state, row.threads), (964, Some(971), Some(1), Some('D'), Some(11)));
 }
+
+/// The sample's process: three threads of 25027, a child that waits for a file lock, one that reads a socket.
+#[test]
+fn every_common_column_set() {
+    for name in
+        ["ps-aux", "ps-ef", "ps-eLf", "ps-T", "ps-eo-etimes", "ps-eo-lstart", "ps-L-comm", "ps-elf", "ps-axjf", "top"]
+    {
+        let text = sample(&format!("tools/{name}.txt"));
+        let (kind, node) = parse(&text);
+        assert_eq!(kind, InputKind::Ps, "{name}");
+        let rows = text.lines().filter(|l| l.contains("waiters")).count();
+        assert_eq!(node.processes.iter().filter(|p| p.comm.as_deref() == Some("waiters")).count(), rows, "{name}");
+        for row in &node.processes {
+            let source = line(&text, row.place);
+            assert!(source.split_whitespace().any(|w| w == row.pid.to_string()), "{name}: {source}");
+            assert!(source.trim_end().ends_with(&row.command), "{name}: {source}");
+        }
+        let main = node.processes.iter().find(|p| p.pid == 25027).unwrap_or_else(|| panic!("{name}"));
+        if text.contains("PPID") {
+            assert_eq!(main.ppid, Some(1), "{name}");
+            assert!(node.processes.iter().any(|p| p.pid == 25029 && p.ppid == Some(25027)), "{name}");
+        }
+        if text.contains("STAT") || text.contains(" S ") {
+            assert_eq!(main.state, Some('S'), "{name}");
+        }
+        if text.contains("locks_lock_inode_wait") {
+            let waiter = node.processes.iter().find(|p| p.pid == 25029).expect("the lock's waiter");
+            assert_eq!(waiter.wchan.as_deref(), Some("locks_lock_inode_wait"), "{name}");
+        }
+        if text.contains("LWP") || text.contains("SPID") || text.contains("TID") {
+            assert!(node.processes.iter().all(|p| p.tid.is_some()), "{name}");
+        }
+    }
+    let (_, node) = parse(&sample("tools/ps-eo-etimes.txt"));
+    assert!(node.processes.iter().any(|p| p.pid == 25027 && p.elapsed_seconds == Some(3)));
+    let (_, node) = parse(&sample("tools/proc-status.txt"));
+    assert_eq!((node.processes[0].pid, node.processes[0].threads), (25027, Some(3)));
+}
+
+#[test]
+fn other_locales_and_names_with_blanks() {
+    let text = "  PID  PPID S WCHAN            COMMAND                       STARTED COMMAND\n\
+                 4711     1 S poll_schedule_ti tmux: server    日 11月 29 12:04:44 2026 tmux new -s a b\n\
+                 4712  4711 D request_wait_ans df              So Dez  6 12:04:44 2026 df -h\n";
+    let (_, node) = parse(text);
+    assert_eq!(node.processes.len(), 2);
+    let tmux = &node.processes[0];
+    assert_eq!((tmux.comm.as_deref(), tmux.command.as_str()), (Some("tmux: server"), "tmux new -s a b"));
+    assert_eq!(tmux.started.expect("a start").at.to_string(), "2026-11-29T12:04:44");
+    assert_eq!(node.processes[1].started.expect("a start").at.to_string(), "2026-12-06T12:04:44");
+}
+
+#[test]
+fn a_listing_within_a_paste() {
+    let text = "Hi, here is what I see:\n\n# ps -eo pid,stat,wchan,args | grep -w D\n  PID STAT WCHAN  COMMAND\n 3305 D    reques df -h\n# cat /proc/3305/stack\n\
+                [<0>] request_wait_answer+0x1/0x2\n[<0>] do_syscall_64+0x1/0x2\n\nThanks!\n";
+    let (_, node) = parse(text);
+    assert_eq!((node.processes.len(), node.threads.len()), (1, 1));
+    assert_eq!((node.processes[0].pid, node.threads[0].pid), (3305, Some(3305)));
+}
