@@ -22,4 +22,11 @@ pub(crate) const FILES: &[(&str, &str)] = files![
     "http.toml",
     "system.toml",
     "library-runtime.toml",
+    "known-issues-containerd.toml",
+    "known-issues-docker.toml",
+    "known-issues-system.toml",
+    "known-issues-kubernetes.toml",
+    "known-issues-crio.toml",
+    "known-issues-network.toml",
+    "known-issues-library.toml",
 ];

@@ -62,7 +62,7 @@ impl<'de> Deserialize<'de> for OneOf {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawStack {
-    /// Frames in this order, innermost first.
+    /// Frames in this order, innermost first. A known issue may leave it empty where the state says enough.
     #[serde(default)]
     pub(crate) stack: Vec<Spanned<OneOf>>,
     /// Frames that may stand between the matched ones and the park, beside plumbing.
@@ -188,6 +188,10 @@ raw_rule!(RawKnown {
     #[serde(default)] cycle: Option<bool>,
     /// Waiter and holder are the same goroutine.
     #[serde(default)] same_goroutine: bool,
+    /// The waiters' shape is telling enough where no holder is in the evidence.
+    #[serde(default)] waiter_alone: bool,
+    /// A trap of any program, or a bug whose cause is elsewhere: it gives way to any rule that knows more.
+    #[serde(default)] general: bool,
     /// The waits began together: their ages differ by the collector's slack at most.
     #[serde(default)] same_age: bool,
     /// A log line that one of these regular expressions matches is needed.

@@ -39,6 +39,9 @@ pub struct ChainNode<'a> {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Chain<'a> {
     /// Its goroutines, or the piled-up groups of a leak or crash (as [`Part::Root`]).
+    ///
+    /// A goroutine that plays two parts stands here twice: as a waiter and as a holder, if it waits for itself or is
+    /// a member of a circle.
     pub nodes: &'a [ChainNode<'a>],
     /// The lock is locked, and nobody alive holds it.
     pub leaked: bool,
@@ -78,8 +81,7 @@ fn weight(rule: &KnownIssueRule, chain: &Chain<'_>) -> Option<u32> {
     }
     let mut weight = 0u32;
     if !rule.waiter.is_empty() {
-        let waiting = |n: &&ChainNode<'_>| n.part != Part::Root || rule.same_goroutine;
-        let hits = chain.nodes.iter().filter(waiting).filter(|n| any(&rule.waiter, n));
+        let hits = chain.nodes.iter().filter(|n| any(&rule.waiter, n));
         let waiters: u32 = hits.map(|n| n.count).fold(0, u32::saturating_add);
         if waiters < rule.min_waiters.max(1) {
             return None;
@@ -92,17 +94,15 @@ fn weight(rule: &KnownIssueRule, chain: &Chain<'_>) -> Option<u32> {
         }
     }
     if !rule.holder.is_empty() {
-        let holds = |n: &&ChainNode<'_>| n.part != Part::Waiter || rule.same_goroutine;
-        let mut hits = chain.nodes.iter().filter(holds).filter(|n| any(&rule.holder, n));
-        let first = hits.next()?;
-        // The same goroutine both waits and holds.
-        if rule.same_goroutine
-            && !rule.waiter.is_empty()
-            && !std::iter::once(first).chain(hits).any(|n| any(&rule.waiter, n))
-        {
-            return None;
+        let hits = chain.nodes.iter().filter(|n| n.part != Part::Waiter && any(&rule.holder, n));
+        let held =
+            hits.fold((false, false), |(_, same), n| (true, same || any(&rule.waiter, n) && waits_too(n, chain)));
+        match held {
+            (true, same) if same || !rule.same_goroutine => weight += 4 + longest(&rule.holder),
+            // The holder's dump may be missing; a holder of another shape speaks against the bug.
+            (false, _) if rule.waiter_alone && chain.nodes.iter().all(|n| n.part == Part::Waiter) => {}
+            _ => return None,
         }
-        weight += 4 + longest(&rule.holder);
     }
     for spec in &rule.also {
         chain.nodes.iter().find(|n| matches(spec, n))?;
@@ -123,7 +123,14 @@ fn weight(rule: &KnownIssueRule, chain: &Chain<'_>) -> Option<u32> {
         }
         weight += u32::from(outside) * 6;
     }
-    Some(weight * 4 + rule.confidence as u32)
+    let particular = if rule.general { 0 } else { 1 << 16 };
+    Some(particular + weight * 4 + rule.confidence as u32)
+}
+
+/// Whether a holder is in the chain as a waiter, too.
+fn waits_too(holder: &ChainNode<'_>, chain: &Chain<'_>) -> bool {
+    let same = |n: &ChainNode<'_>| std::ptr::eq(n.goroutine, holder.goroutine);
+    chain.nodes.iter().any(|n| n.part == Part::Waiter && same(n))
 }
 
 fn any(specs: &[StackSpec], node: &ChainNode<'_>) -> bool {

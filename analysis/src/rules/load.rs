@@ -45,6 +45,9 @@ const IDLE_STATES: &[Wait] = &[
 /// States in which an observer does not only observe: what it sends or asks the kernel for may be the trouble itself.
 const NOT_OBSERVING: &[Wait] = &[Wait::ChanSend, Wait::Syscall, Wait::Running, Wait::Runnable];
 
+/// Every state.
+const ANY_STATE: u32 = u32::MAX;
+
 fn bits(states: &[Wait]) -> u32 {
     states.iter().fold(0, |all, wait| all | wait.bit())
 }
@@ -257,10 +260,14 @@ impl Loader {
         bits | Wait::Unknown.bit()
     }
 
-    fn spec(&mut self, source: &Source<'_>, span: Range<usize>, raw: &RawStack, gaps: Gaps, every: u32) -> StackSpec {
+    /// Every rule but a known issue names frames: an index by the innermost one finds it.
+    fn need_stack(&mut self, source: &Source<'_>, span: Range<usize>, raw: &RawStack) {
         if raw.stack.is_empty() {
             self.errors.push(source.error(span, "a rule needs a `stack` (innermost frame first)"));
         }
+    }
+
+    fn spec(&mut self, source: &Source<'_>, raw: &RawStack, gaps: Gaps, every: u32) -> StackSpec {
         StackSpec {
             elements: raw.stack.iter().map(|element| self.one_of(source, element)).collect(),
             gaps,
@@ -297,7 +304,8 @@ impl Loader {
             created_by: raw.created_by,
             ..RawStack::default()
         };
-        let spec = self.spec(source, span, &stack, Gaps::Plumbing, bits(IDLE_STATES));
+        self.need_stack(source, span, &stack);
+        let spec = self.spec(source, &stack, Gaps::Plumbing, bits(IDLE_STATES));
         let title = format!("idle: {}", first_sentence(&raw.why));
         let looks = looks(&stack);
         let common = self.common(source, RuleKind::Benign, raw.id, title, &raw.why, &raw.reference, &raw.test, looks);
@@ -307,7 +315,8 @@ impl Loader {
 
     fn symptom(&mut self, source: &Source<'_>, span: Range<usize>, raw: RawSymptom) {
         let stack = RawStack { stack: raw.stack, without: raw.without, states: raw.states, ..RawStack::default() };
-        let spec = self.spec(source, span, &stack, Gaps::Free, !bits(NOT_OBSERVING));
+        self.need_stack(source, span, &stack);
+        let spec = self.spec(source, &stack, Gaps::Free, !bits(NOT_OBSERVING));
         let title = raw.text.clone();
         let looks = looks(&stack);
         let common = self.common(source, RuleKind::Symptom, raw.id, title, &raw.why, &raw.reference, &raw.test, looks);
@@ -338,8 +347,8 @@ impl Loader {
         for (word, stack) in [("client", &client), ("server", &server)] {
             how.extend(stack.iter().flat_map(looks).map(|line| format!("{word}: {line}")));
         }
-        let client = client.map(|stack| self.spec(source, span.clone(), &stack, Gaps::Free, u32::MAX));
-        let server = server.map(|stack| self.spec(source, span, &stack, Gaps::Free, u32::MAX));
+        let client = client.map(|stack| self.spec(source, &stack, Gaps::Free, ANY_STATE));
+        let server = server.map(|stack| self.spec(source, &stack, Gaps::Free, ANY_STATE));
         let title = match (&raw.service, &raw.method) {
             (Some(service), Some(method)) => {
                 format!("{} call {service}/{method}", raw.transport.get_ref())
@@ -363,7 +372,8 @@ impl Loader {
 
     fn holds(&mut self, source: &Source<'_>, span: Range<usize>, raw: RawHolds) {
         let stack = RawStack { stack: raw.stack, without: raw.without, states: raw.states, ..RawStack::default() };
-        let spec = self.spec(source, span, &stack, Gaps::Free, u32::MAX);
+        self.need_stack(source, span, &stack);
+        let spec = self.spec(source, &stack, Gaps::Free, ANY_STATE);
         let waiters = self.atoms(source, &raw.waiters);
         let mode = match raw.mode.as_ref().map(|m| m.get_ref().as_str()) {
             None | Some("lock") => "lock",
@@ -394,7 +404,8 @@ impl Loader {
 
     fn external(&mut self, source: &Source<'_>, span: Range<usize>, raw: RawExternal) {
         let stack = RawStack { stack: raw.stack, without: raw.without, states: raw.states, ..RawStack::default() };
-        let spec = self.spec(source, span, &stack, Gaps::Free, u32::MAX);
+        self.need_stack(source, span, &stack);
+        let spec = self.spec(source, &stack, Gaps::Free, ANY_STATE);
         let title = format!("waits for {}", raw.waits_for);
         let looks = looks(&stack);
         let common = self.common(source, RuleKind::External, raw.id, title, &raw.why, &raw.reference, &raw.test, looks);
@@ -431,7 +442,7 @@ impl Loader {
         how.extend(raw.log.iter().map(|l| format!("log: {}", l.get_ref())));
         how.extend(raw.kernel.iter().map(|k| format!("kernel: {k}")));
         let mut specs = |list: &[Spanned<RawStack>]| -> Vec<StackSpec> {
-            list.iter().map(|raw| self.spec(source, raw.span(), raw.get_ref(), Gaps::Free, u32::MAX)).collect()
+            list.iter().map(|raw| self.spec(source, raw.get_ref(), Gaps::Free, ANY_STATE)).collect()
         };
         let (waiter, holder, also) = (specs(&raw.waiter), specs(&raw.holder), specs(&raw.also));
         let absent = self.atoms(source, &raw.absent);
@@ -477,6 +488,8 @@ impl Loader {
             leaked: raw.leaked,
             cycle: raw.cycle,
             same_goroutine: raw.same_goroutine,
+            waiter_alone: raw.waiter_alone,
+            general: raw.general,
             same_age: raw.same_age,
             log,
             kernel: raw.kernel,

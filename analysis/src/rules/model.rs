@@ -216,6 +216,8 @@ pub struct KnownIssueRule {
     pub(crate) leaked: Option<bool>,
     pub(crate) cycle: Option<bool>,
     pub(crate) same_goroutine: bool,
+    pub(crate) waiter_alone: bool,
+    pub(crate) general: bool,
     pub(crate) same_age: bool,
     pub(crate) log: Vec<Regex>,
     pub(crate) kernel: Vec<String>,

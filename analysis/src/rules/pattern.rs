@@ -5,8 +5,8 @@
 //! function match too (`relist.func1`), unless the pattern itself names a closure. `*` stands for any text, except
 //! right behind `(`, where it is Go's own pointer star.
 //!
-//! Both sides are compared in a normal form: no vendor prefix, no major version elements (`/v2`, `.v1` of gopkg.in),
-//! no type arguments (`[...]`), no `-fm`.
+//! Both sides are compared without vendor prefix, type arguments (`[...]`) and `-fm`, and with as well as without
+//! major version elements (`/v2`, `.v1` of gopkg.in): `godbus/dbus.(*Conn).Auth` finds `godbus/dbus/v5.(*Conn).Auth`.
 
 use holdup_parsers::evidence::{FunctionName, Snapshot, Sym};
 use rustc_hash::FxHashMap;
@@ -18,9 +18,18 @@ pub(crate) struct Atom(pub(crate) u32);
 
 /// The normal form of a function name: see the module's page.
 pub fn normal(name: &str) -> Cow<'_, str> {
+    rewrite(name, true)
+}
+
+/// The normal form with its version elements kept: `runtime/v2` is a package as well as a module's version.
+fn plain(name: &str) -> Cow<'_, str> {
+    rewrite(name, false)
+}
+
+fn rewrite(name: &str, strip: bool) -> Cow<'_, str> {
     let name = FunctionName::parse(name).without_vendor();
     let name = name.strip_suffix("-fm").unwrap_or(name);
-    if !name.contains(['[', '%']) && !has_version(name) {
+    if !name.contains(['[', '%']) && !(strip && has_version(name)) {
         return Cow::Borrowed(name);
     }
     let mut out = String::with_capacity(name.len());
@@ -32,21 +41,20 @@ pub fn normal(name: &str) -> Cow<'_, str> {
             ']' => depth = depth.saturating_sub(1),
             _ if depth > 0 => {}
             '%' if rest.starts_with("%2e") => {
-                if let Some(len) = version(&rest[3..]) {
-                    rest = &rest[3 + len..];
-                } else {
-                    out.push('.');
-                    rest = &rest[3..];
+                rest = &rest[3..];
+                match version(rest) {
+                    Some(len) if strip => rest = &rest[len..],
+                    _ => out.push('.'),
                 }
                 continue;
             }
-            '/' => {
-                if let Some(len) = version(&rest[1..]) {
+            '/' => match version(&rest[1..]) {
+                Some(len) if strip => {
                     rest = &rest[1 + len..];
                     continue;
                 }
-                out.push(c);
-            }
+                _ => out.push(c),
+            },
             _ => out.push(c),
         }
         rest = &rest[c.len_utf8()..];
@@ -145,7 +153,7 @@ fn pieces(pattern: &str) -> Vec<String> {
 pub(crate) struct Atoms {
     texts: Vec<String>,
     known: FxHashMap<String, Atom>,
-    exact: FxHashMap<String, Atom>,
+    exact: FxHashMap<String, Vec<Atom>>,
     /// Wildcard patterns by their package's last element and everything before it, up to the first dot.
     wild: FxHashMap<String, Vec<Wild>>,
     floating: Vec<Wild>,
@@ -156,16 +164,23 @@ impl Atoms {
         if let Some(&atom) = self.known.get(pattern) {
             return atom;
         }
-        let normalised = normal(pattern).into_owned();
         let atom = Atom(self.texts.len() as u32);
         self.texts.push(pattern.to_string());
         self.known.insert(pattern.to_string(), atom);
-        let pieces = pieces(&normalised);
+        let (normal, plain) = (normal(pattern), plain(pattern));
+        self.compile(&normal, atom);
+        if plain != normal {
+            self.compile(&plain, atom);
+        }
+        atom
+    }
+
+    fn compile(&mut self, pattern: &str, atom: Atom) {
+        let pieces = pieces(pattern);
         if pieces.len() == 1 {
-            // Two spellings may share a normal form (`dbus/v5.X`, `dbus.X`): then they are one atom.
-            let atom = *self.exact.entry(normalised).or_insert(atom);
-            self.known.insert(pattern.to_string(), atom);
-            return atom;
+            // Two spellings may share a form (`dbus/v5.X`, `dbus.X`).
+            self.exact.entry(pattern.to_string()).or_default().push(atom);
+            return;
         }
         let key = pieces.first().and_then(|head| package_key(head)).map(str::to_string);
         match key {
@@ -175,7 +190,6 @@ impl Atoms {
                 self.floating.push(Wild { atom, pieces, floating });
             }
         }
-        atom
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -184,16 +198,32 @@ impl Atoms {
 
     /// Adds to `out` every atom that a function name matches.
     pub(crate) fn of(&self, name: &str, out: &mut Vec<Atom>) {
-        let name = normal(name);
-        let bare = without_closures(&name);
         let from = out.len();
+        let (normal, plain) = (normal(name), plain(name));
+        self.of_form(&normal, out);
+        if plain != normal {
+            self.of_form(&plain, out);
+        }
+        out[from..].sort_unstable();
+        let mut kept = from;
+        for i in from..out.len() {
+            if kept == from || out[kept - 1] != out[i] {
+                out[kept] = out[i];
+                kept += 1;
+            }
+        }
+        out.truncate(kept);
+    }
+
+    fn of_form(&self, name: &str, out: &mut Vec<Atom>) {
+        let bare = without_closures(name);
         let path_end = name.find(['(', '{']).unwrap_or(name.len());
         let starts = std::iter::once(0).chain(name[..path_end].match_indices('/').map(|(i, _)| i + 1));
         for start in starts {
             let (whole, bare) = (&name[start..], bare.get(start..).unwrap_or(""));
-            out.extend(self.exact.get(whole));
+            out.extend(self.exact.get(whole).into_iter().flatten());
             if bare.len() != whole.len() {
-                out.extend(self.exact.get(bare));
+                out.extend(self.exact.get(bare).into_iter().flatten());
             }
             let wild = package_key(whole).and_then(|key| self.wild.get(key));
             for wild in wild.into_iter().flatten() {
@@ -207,15 +237,6 @@ impl Atoms {
                 }
             }
         }
-        out[from..].sort_unstable();
-        let mut kept = from;
-        for i in from..out.len() {
-            if kept == from || out[kept - 1] != out[i] {
-                out[kept] = out[i];
-                kept += 1;
-            }
-        }
-        out.truncate(kept);
     }
 }
 
@@ -318,6 +339,8 @@ mod tests {
             ),
             ("go-systemd/dbus.(*Conn).startJob", "github.com/coreos/go-systemd/v22/dbus.(*Conn).startJob", true),
             ("fsnotify.(*Watcher).readEvents", "gopkg.in/fsnotify%2ev1.(*Watcher).readEvents", true),
+            ("v2.(*binary).Start", "github.com/containerd/containerd/runtime/v2.(*binary).Start.func3", true),
+            ("containerd/runtime/v2.*", "github.com/containerd/containerd/runtime/v2.(*binary).Start", true),
             ("workqueue.(*Typed).Get", "k8s.io/client-go/util/workqueue.(*Typed[...]).Get", true),
             ("main.(*H).Fire", "main.(*H).Fire-fm", true),
             ("*_Handler", "k8s.io/cri-api/pkg/apis/runtime/v1._RuntimeService_Version_Handler", true),

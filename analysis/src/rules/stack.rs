@@ -72,7 +72,7 @@ impl StackSpec {
                 }
             }
         }
-        if next < self.elements.len() || self.elements.is_empty() {
+        if next < self.elements.len() {
             return None;
         }
         if !self.without.is_empty() && frames.iter().any(|f| m.has_any(s.site(f.site).func, &self.without)) {
