@@ -29,7 +29,7 @@ fn plain(name: &str) -> Cow<'_, str> {
 fn rewrite(name: &str, strip: bool) -> Cow<'_, str> {
     let name = FunctionName::parse(name).without_vendor();
     let name = name.strip_suffix("-fm").unwrap_or(name);
-    if !name.contains(['[', '%']) && !(strip && has_version(name)) {
+    if !(name.contains(['[', '%']) || strip && has_version(name)) {
         return Cow::Borrowed(name);
     }
     let mut out = String::with_capacity(name.len());

@@ -44,7 +44,7 @@ fn name(bound: &Bound<'_>, rule: &RpcRule, s: &Snapshot, g: &Goroutine, hit: Hit
                 wanted.is_some_and(|atoms| bound.has_any(func, atoms))
             })
         };
-        (from..frames.len().min(from + 24)).filter(again).next_back().unwrap_or(from)
+        (from..frames.len().min(from + 24)).rfind(again).unwrap_or(from)
     };
     match rule.derive {
         None => Some((rule.service.clone()?, rule.method.clone()?, hit.outer)),
