@@ -3,8 +3,10 @@
 mod dot;
 mod escape;
 mod graph;
+mod html;
 mod layout;
 mod markdown;
+mod members;
 mod mermaid;
 mod quote;
 mod svg;
@@ -90,7 +92,7 @@ pub fn render(format: Format, incident: &Incident<'_>, style: &Style) -> String 
         Format::Text => text::write(incident, style),
         Format::Json => json(incident.diagnosis),
         Format::Markdown => markdown::write(incident, style),
-        Format::Html => String::new(),
+        Format::Html => html::write(incident, style),
         Format::Dot | Format::Mermaid | Format::Svg => {
             let view = view::View::new(incident, style);
             let graph = graph::build(&view, graph::Scope::All);

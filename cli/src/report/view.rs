@@ -133,6 +133,11 @@ impl<'a> View<'a> {
         self.groups.contains_key(&goroutine)
     }
 
+    /// Groups that some claim is about, by index.
+    pub fn named_groups(&self) -> HashSet<usize> {
+        self.groups.values().copied().collect()
+    }
+
     /// Goroutines that some claim is about: in chains, at their roots, holders, candidates.
     fn named(&self) -> HashSet<GoroutineKey<'a>> {
         let diagnosis = self.diagnosis();
