@@ -328,6 +328,7 @@ pub fn terway(waiters: u64) -> Sample {
                     true,
                 )],
             }],
+            ..Lock::default()
         },
         Lock {
             id: "s1/l2".into(),
@@ -651,6 +652,7 @@ pub fn cycle() -> Sample {
         holder: Some(holder),
         holder_status: HolderStatus::Named,
         candidates: vec![],
+        ..Lock::default()
     };
     d.locks = vec![
         lock("s1/l1", "0xc0000140a0", "main.Store.a", 18, held(19, 12)),

@@ -34,7 +34,9 @@ pub fn write(out: &mut String, view: &View<'_>, graph: &Graph, in_page: bool) {
     let (width, height) = (layout.width.ceil().max(120.0), layout.height.ceil().max(60.0));
     let _ = write!(
         out,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"hg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\" aria-label=\"{}\">",
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"hg{}\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\" aria-label=\"{}\">",
+        // Wider ones would shrink to what nobody can read; they are moved about in their frame.
+        if width <= 980.0 { " fit" } else { "" },
         html(view.words.picture_of_chain)
     );
     if !in_page {
@@ -205,7 +207,7 @@ fn one_box(out: &mut String, view: &View<'_>, drawn: &Box, at: Point, size: Size
         _ => "",
     };
     if !badge.is_empty() {
-        let width = badge.width() as f64 * 6.4 + 12.0;
+        let width = badge.width() as f64 * 7.2 + 14.0;
         let _ = write!(
             out,
             "<rect class=\"hg-badge-back\" x=\"{:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"16\" rx=\"8\"/><text class=\"hg-badge\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
