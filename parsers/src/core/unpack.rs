@@ -18,24 +18,28 @@ const BLOCK: usize = 4096;
 /// # Errors
 /// The file cannot be opened, read or unpacked at all.
 pub fn map(path: &Path) -> io::Result<(Text, Option<&'static str>, Vec<Problem>)> {
+    match reader(path)? {
+        (None, _) => Ok((map_file(&File::open(path)?)?, None, Vec::new())),
+        (Some(kind), reader) => {
+            let (file, problems) = unpack(reader, kind)?;
+            Ok((map_file(&file)?, Some(kind), problems))
+        }
+    }
+}
+
+/// The file's contents unpacked, and the name of the compression if there is one.
+fn reader(path: &Path) -> io::Result<(Option<&'static str>, Box<dyn Read>)> {
     let mut file = File::open(path)?;
     let mut head = [0u8; 6];
     let got = read_up_to(&mut file, &mut head)?;
     file.seek(SeekFrom::Start(0))?;
-    let head = &head[..got];
-    let (kind, reader): (_, Box<dyn Read>) = if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
-        ("zstd", Box::new(zstd::stream::read::Decoder::new(file)?))
-    } else if head.starts_with(&[0x1f, 0x8b]) {
-        ("gzip", Box::new(flate2::read::MultiGzDecoder::new(file)))
-    } else if head.starts_with(&[0xfd, b'7', b'z', b'X', b'Z', 0]) {
-        ("xz", Box::new(xz2::read::XzDecoder::new_multi_decoder(file)))
-    } else if head.starts_with(b"BZh") {
-        ("bzip2", Box::new(bzip2::read::MultiBzDecoder::new(file)))
-    } else {
-        return Ok((map_file(&file)?, None, Vec::new()));
-    };
-    let (file, problems) = unpack(reader, kind)?;
-    Ok((map_file(&file)?, Some(kind), problems))
+    Ok(match head.get(..got).unwrap_or(&[]) {
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => (Some("zstd"), Box::new(zstd::stream::read::Decoder::new(file)?)),
+        [0x1f, 0x8b, ..] => (Some("gzip"), Box::new(flate2::read::MultiGzDecoder::new(file))),
+        [0xfd, b'7', b'z', b'X', b'Z', 0] => (Some("xz"), Box::new(xz2::read::XzDecoder::new_multi_decoder(file))),
+        [b'B', b'Z', b'h', ..] => (Some("bzip2"), Box::new(bzip2::read::MultiBzDecoder::new(file))),
+        _ => (None, Box::new(file)),
+    })
 }
 
 /// Unpacks `reader` to a sparse temporary file: a core is mostly zeros, and zeros cost neither memory nor disk.
