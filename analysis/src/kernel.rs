@@ -96,7 +96,10 @@ mod tests {
     fn the_most_specific_frame_tells() {
         let stacks: &[(&[&str], &str)] = &[
             (&["request_wait_answer", "fuse_simple_request", "fuse_do_getattr", "vfs_statx", "do_syscall_64"], "fuse"),
-            (&["__schedule", "schedule", "percpu_rwsem_wait", "__percpu_down_read", "mnt_want_write", "path_openat"], "disk"),
+            (
+                &["__schedule", "schedule", "percpu_rwsem_wait", "__percpu_down_read", "mnt_want_write", "path_openat"],
+                "disk",
+            ),
             (&["percpu_rwsem_wait", "vfs_write", "__x64_sys_pwrite64"], "disk"),
             (&["percpu_rwsem_wait", "cgroup_attach_lock", "cgroup1_procs_write"], "cgroup"),
             (&["__skb_wait_for_more_packets", "__skb_recv_datagram", "netlink_recvmsg", "sock_recvmsg"], "netlink"),
