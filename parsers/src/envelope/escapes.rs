@@ -2,10 +2,11 @@
 
 use super::Stream;
 use super::recover::{Recovered, lines};
-use super::sample::{line_end, line_start};
+use super::sample::{Sample, line_end, line_start};
 use super::{shape, stamp};
-use crate::evidence::Severity;
+use crate::evidence::{Place, Severity};
 use memchr::memmem;
+use std::ops::Range;
 
 /// Undoes rsyslog's `#ooo` for control characters (rsyslog `parse.c`, `$EscapeControlCharactersOnReceive`).
 ///
@@ -30,6 +31,27 @@ pub(crate) fn undo_octal(text: &[u8], out: &mut Vec<u8>) -> bool {
     }
     out.extend_from_slice(text.get(from..).unwrap_or(&[]));
     true
+}
+
+/// rsyslog's escapes that are left when its prefix was taken for another one.
+pub(crate) fn octal(stream: &Stream, sample: &Sample<'_>) -> Option<Vec<Stream>> {
+    let escaped = |line: &[u8]| {
+        let tab = memmem::find(line, b"#011").is_some_and(|at| shape::is_file_line(line.get(at + 4..).unwrap_or(&[])));
+        tab || memmem::find(line, b":#012").is_some()
+    };
+    if !sample.around.iter().any(|window| window.lines.iter().any(|line| escaped(line))) {
+        return None;
+    }
+    let mut out = Recovered::of(stream);
+    let mut scratch = Vec::new();
+    for (number, line) in lines(stream.text.bytes()) {
+        if undo_octal(line, &mut scratch) {
+            out.text(&scratch, number);
+        } else {
+            out.line(line, number);
+        }
+    }
+    Some(vec![out.finish("rsyslog")])
 }
 
 /// Whether `text` holds an odd number of quotes without a backslash before them.
@@ -168,9 +190,13 @@ pub(crate) fn peel(stream: &Stream) -> Option<Vec<Stream>> {
             out.written_at(time);
         }
         aside(&mut out, before, number);
-        scratch.clear();
-        unescape(line.get(message.start..message.end).unwrap_or(&[]), &mut scratch);
-        out.text(&scratch, number);
+        let mut place = stream.lines.place(number);
+        for (piece, next) in pieces(stream, bytes, start + message.start..start + message.end) {
+            scratch.clear();
+            unescape(piece, &mut scratch);
+            out.text_at(&scratch, place);
+            place = next.or(place);
+        }
         if message.quote.is_some() && !message.closed {
             out.problem_at(
                 Severity::Warning,
@@ -200,6 +226,37 @@ pub(crate) fn peel(stream: &Stream) -> Option<Vec<Stream>> {
     Some(vec![out.finish(name)])
 }
 
+/// A message in pieces, one for each line of the user's file that it was split over, and where the next one stood.
+fn pieces<'a>(stream: &Stream, bytes: &'a [u8], message: Range<usize>) -> Vec<(&'a [u8], Option<Place>)> {
+    let mut pieces = Vec::new();
+    let mut from = message.start;
+    let first = stream.seams.partition_point(|&(at, _)| at < message.start);
+    for &(at, place) in stream.seams.get(first..).unwrap_or(&[]).iter().take_while(|&&(at, _)| at < message.end) {
+        // The line that goes over the seam belongs to the piece in which it began.
+        let rest = bytes.get(at.max(from)..message.end).unwrap_or(&[]);
+        // `\\n` is a newline of the next level: it ends no line of this one.
+        let newline = memmem::find_iter(rest, b"\\n").find(|&n| n > 0 && rest.get(n - 1) != Some(&b'\\'));
+        let Some(end) = newline.map(|n| at.max(from) + n + 2) else { break };
+        pieces.push((bytes.get(from..end).unwrap_or(&[]), Some(place)));
+        from = end;
+    }
+    pieces.push((bytes.get(from..message.end).unwrap_or(&[]), None));
+    pieces
+}
+
+/// Undoes escapes before anything else where a whole log was escaped into one line: what stands before the first
+/// header stands before the lines after it too.
+pub(crate) fn peel_repeated(stream: &Stream, sample: &Sample<'_>) -> Option<Vec<Stream>> {
+    let bytes = stream.text.bytes();
+    let &at = sample.headers.first()?;
+    let (start, end) = (line_start(bytes, at), line_end(bytes, at));
+    let line = bytes.get(start..end)?;
+    let lead = line.get(..12).filter(|_| at - start >= 12)?;
+    memmem::find(line.get(at - start..)?, b"\\n")?;
+    let again = [b"\\n", lead].concat();
+    (memmem::find(line, &again).is_some() && message(line, at - start).quote.is_none()).then(|| peel(stream))?
+}
+
 /// Keeps what stood beside a message if it says something by itself.
 fn aside(out: &mut Recovered<'_>, text: &[u8], number: u32) {
     let text = text.trim_ascii();
@@ -215,7 +272,12 @@ fn escaped_header(text: &[u8]) -> bool {
     memchr::memchr_iter(b'\\', text).take(64).any(|at| {
         let slashes = text.get(at..).unwrap_or(&[]).iter().take_while(|&&b| b == b'\\').count();
         let ends = at > 0 && matches!(text.get(at - 1), Some(b':')) || shape::profile_start(text);
-        ends && text.get(at + slashes) == Some(&b'n')
+        // A quote: the header ends a string within the escaped text.
+        let rest = text.get(at + slashes..).unwrap_or(&[]);
+        // A header and nothing else is a log's object for one line, not a dump in one string.
+        let alone = slashes == 1 && matches!(rest, [b'n', b'"' | b'\'', ..]);
+        let colour = [&b"u001b"[..], b"x1b", b"033"].iter().any(|escape| rest.starts_with(escape));
+        ends && !alone && (colour || matches!(rest.first(), Some(b'n' | b'"')))
     })
 }
 
@@ -226,7 +288,8 @@ fn message(line: &[u8], header: usize) -> Message {
         let lead = before.get(..at).and_then(|b| b.last());
         let led =
             matches!(lead, None | Some(b'=' | b':' | b',' | b'[' | b'(' | b'{' | b' ' | b'\t' | b'b' | b'u' | b'`'));
-        (led && line.get(at + 1) != Some(&b' ')).then_some((at + 1, quote))
+        let keyed = matches!(lead, Some(b'=' | b':'));
+        (led && (keyed || line.get(at + 1) != Some(&b' '))).then_some((at + 1, quote))
     };
     let Some((start, quote)) = opening(b'"').or_else(|| opening(b'\'')).or_else(|| opening(b'`')) else {
         return Message { start: 0, end: line.len(), quote: None, closed: false };

@@ -86,7 +86,7 @@ impl<'a> Journal<'a> {
         }
         // journald splits long lines without a mark, at its LineMax=.
         if std::mem::replace(goes_on, message.len() == 48 * 1024) {
-            return stream.join(&message);
+            return stream.join(&message, number);
         }
         for (line, text) in lines(&message) {
             // A message of many lines covers as many of the export.

@@ -108,12 +108,7 @@ fn learn(bytes: &[u8], from: usize) -> Option<Layout> {
                 Some((b"log".to_vec(), Format::Lines))
             } else {
                 // A text that is a header and nothing else: the lines of a dump stand in objects of their own.
-                let header = fields.iter().find(|f| {
-                    let text = text(f);
-                    shape::is_header(text.strip_suffix(b"\\n").unwrap_or(text))
-                        && memchr::memmem::find(text, b":\\n").is_none()
-                        || shape::is_header(text.strip_suffix(b"\\n").unwrap_or(&[]))
-                });
+                let header = fields.iter().find(|f| is_line_with_header(text(f)));
                 header.map(|f| (key(f), Format::Lines))
             };
             found = known.map(|(key, format)| Layout { key: key.into(), format });
@@ -132,6 +127,18 @@ fn learn(bytes: &[u8], from: usize) -> Option<Layout> {
         layout.format = Format::Docker;
     }
     Some(layout)
+}
+
+/// Whether an escaped text is one line that ends in a header, perhaps within further JSON: `{\"m\":\"goroutine 1 [select]:\"}`.
+fn is_line_with_header(text: &[u8]) -> bool {
+    let text = text.strip_suffix(b"\\n").unwrap_or(text);
+    // A newline that something follows makes it more than one line.
+    let more = memchr::memmem::find_iter(text, b"\\n").any(|at| !matches!(text.get(at + 2), None | Some(b'"' | b'\\')));
+    let ends = |at: usize| {
+        let rest = text.get(at..).unwrap_or(&[]);
+        shape::is_header(rest) || memchr::memmem::find(rest, b":\\").is_some()
+    };
+    !more && shape::headers_in(text).any(ends)
 }
 
 struct Log<'a> {
@@ -223,7 +230,7 @@ impl<'a> Log<'a> {
         let goes_on = std::mem::replace(&mut self.goes_on[at], if whole { !text.ends_with(b"\n") } else { split });
         let text = text.strip_suffix(b"\n").filter(|_| whole).unwrap_or(text);
         if goes_on {
-            return self.streams[at].join(text);
+            return self.streams[at].join(text, from);
         }
         if let Some(message) = loss::told_by(text) {
             for stream in &mut self.streams {

@@ -148,7 +148,7 @@ pub(crate) fn wrapped(stream: &Stream, sample: &Sample<'_>) -> Option<Vec<Stream
         let mut goes_on = false;
         for (number, line) in lines(stream.text.bytes()) {
             if goes_on && !begins_by_itself(line) {
-                out.join(line);
+                out.join(line, number);
             } else {
                 out.line(line, number);
             }

@@ -170,7 +170,7 @@ impl<'a> Log<'a> {
         let goes_on = std::mem::replace(&mut self.goes_on[at], partial || body.len() == JOURNALD_LINE_MAX);
         let stream = &mut self.streams[at];
         if goes_on {
-            return stream.join(body);
+            return stream.join(body, number);
         }
         if body.is_empty() {
             self.blank_bodies = true;
@@ -278,7 +278,7 @@ impl<'a> Log<'a> {
             number,
             "a log message was split at a size limit and its rest logged as a new one; it was joined again, characters at the seam may be lost",
         );
-        stream.join(rest);
+        stream.join(rest, number);
         self.torn = !escapes::odd_quotes(rest);
     }
 

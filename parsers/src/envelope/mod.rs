@@ -23,7 +23,7 @@ mod sample;
 mod shape;
 mod stamp;
 
-use crate::evidence::{LineMap, Problem, ProcessHint, Text};
+use crate::evidence::{LineMap, Place, Problem, ProcessHint, Text};
 use crate::limits;
 use jiff::Timestamp;
 use sample::Sample;
@@ -45,6 +45,8 @@ pub struct Stream {
     pub times: Vec<(u32, Timestamp)>,
     /// What was repaired or lost.
     pub problems: Vec<Problem>,
+    /// Where lines of `text` go on that stood in several lines of the user's file: offset, and where the rest stood.
+    pub seams: Vec<(usize, Place)>,
 }
 
 impl Stream {
@@ -104,8 +106,11 @@ fn peel_once(stream: &Stream) -> Option<Vec<Stream>> {
     journald::verbose(stream)
         .or_else(|| json_log::peel(stream, &sample))
         .or_else(|| mail::quoted_printable(stream, &sample))
-        .or_else(|| markup::html(stream, &sample))
+        .or_else(|| escapes::peel_repeated(stream, &sample))
         .or_else(|| log_lines::peel(stream, &sample))
+        .or_else(|| prefix::before_json(stream, &sample))
+        .or_else(|| markup::html(stream, &sample))
+        .or_else(|| escapes::octal(stream, &sample))
         .or_else(|| escapes::peel(stream))
         .or_else(|| bytes::unicode(stream, &sample))
         .or_else(|| markup::markdown(stream, &sample))

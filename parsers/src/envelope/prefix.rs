@@ -25,21 +25,26 @@ struct Template(Vec<Part>);
 impl Template {
     fn of(prefix: &[u8], counting: bool) -> Self {
         let mut parts = Vec::new();
+        let mut literal = Vec::new();
         let mut rest = prefix;
-        while !rest.is_empty() {
-            let blanks = if parts.is_empty() { rest.iter().take_while(|&&b| b == b' ').count() } else { 0 };
-            let digits = rest.iter().skip(blanks).take_while(|b| b.is_ascii_digit()).count();
-            if counting && digits > 0 {
-                parts.push(Part::Number);
-                rest = rest.get(blanks + digits..).unwrap_or(&[]);
-                continue;
+        while let Some(&byte) = rest.first() {
+            let number = if counting { number_at(rest, parts.is_empty() && literal.is_empty()) } else { None };
+            match number {
+                Some(len) => {
+                    if !literal.is_empty() {
+                        parts.push(Part::Literal(std::mem::take(&mut literal)));
+                    }
+                    parts.push(Part::Number);
+                    rest = rest.get(len..).unwrap_or(&[]);
+                }
+                None => {
+                    literal.push(byte);
+                    rest = rest.get(1..).unwrap_or(&[]);
+                }
             }
-            let len = match counting {
-                true => rest.iter().skip(blanks).position(|b| b.is_ascii_digit()).map_or(rest.len(), |at| at + blanks),
-                false => rest.len(),
-            };
-            parts.push(Part::Literal(rest.get(..len).unwrap_or(&[]).to_vec()));
-            rest = rest.get(len..).unwrap_or(&[]);
+        }
+        if !literal.is_empty() {
+            parts.push(Part::Literal(literal));
         }
         Template(parts)
     }
@@ -56,14 +61,7 @@ impl Template {
                     return Some(line.len());
                 }
                 Part::Literal(_) => return None,
-                Part::Number => {
-                    let blanks = if index == 0 { rest.iter().take_while(|&&b| b == b' ').count() } else { 0 };
-                    let digits = rest.iter().skip(blanks).take_while(|b| b.is_ascii_digit()).count();
-                    if digits == 0 {
-                        return None;
-                    }
-                    at += blanks + digits;
-                }
+                Part::Number => at += number_at(rest, true)?,
             }
         }
         Some(at)
@@ -81,10 +79,29 @@ impl Template {
     }
 }
 
+/// Length of a number, with the blanks before it that align it: any at a line's start, two or more elsewhere.
+fn number_at(text: &[u8], anywhere: bool) -> Option<usize> {
+    let blanks = text.iter().take_while(|&&b| b == b' ').count();
+    let digits = text.iter().skip(blanks).take_while(|b| b.is_ascii_digit()).count();
+    (digits > 0 && (blanks != 1 || anywhere)).then_some(blanks + digits)
+}
+
 /// Takes the prefix off; lines without it become a stream of their own.
 pub(crate) fn peel(stream: &Stream, sample: &Sample<'_>) -> Option<Vec<Stream>> {
     let bytes = stream.text.bytes();
     let template = sample.headers.iter().find_map(|&header| template(bytes, header))?;
+    Some(cut(stream, &template))
+}
+
+/// The same where each line goes on with a JSON object.
+pub(crate) fn before_json(stream: &Stream, sample: &Sample<'_>) -> Option<Vec<Stream>> {
+    let bytes = stream.text.bytes();
+    let template = sample.headers.iter().find_map(|&at| template_before_json(bytes, line_start(bytes, at), at))?;
+    Some(cut(stream, &template))
+}
+
+fn cut(stream: &Stream, template: &Template) -> Vec<Stream> {
+    let bytes = stream.text.bytes();
     let mut inner = Recovered::of(stream);
     inner.reserve(bytes.len());
     let mut rest = Recovered::of(stream);
@@ -109,7 +126,7 @@ pub(crate) fn peel(stream: &Stream, sample: &Sample<'_>) -> Option<Vec<Stream>> 
     if !rest.is_empty() {
         streams.push(rest.finish(""));
     }
-    Some(streams)
+    streams
 }
 
 /// The template of the prefix before a header, if the lines after it bear it out.
@@ -131,6 +148,19 @@ fn template(bytes: &[u8], header: usize) -> Option<Template> {
         }
         // Lines of another writer may stand between.
         good >= 3 && fitting >= other && good * 10 >= fitting * 6
+    })
+}
+
+/// The same where each line goes on with a JSON object.
+fn template_before_json(bytes: &[u8], start: usize, header: usize) -> Option<Template> {
+    let before = bytes.get(start..header)?;
+    let brace = memchr::memmem::find(before, b"{\"").filter(|&at| at > 0 && at <= LONGEST)?;
+    let after: Vec<&[u8]> = lines(bytes.get(start..)?).take(24).map(|(_, line)| line).collect();
+    let prefix = before.get(..brace)?;
+    [Template::of(prefix, false), Template::of(prefix, true)].into_iter().find(|template| {
+        let fits =
+            |line: &&&[u8]| template.fit(line).is_some_and(|len| line.get(len..).unwrap_or(&[]).starts_with(b"{\""));
+        after.len() >= 3 && after.iter().filter(fits).count() * 10 >= after.len() * 8
     })
 }
 

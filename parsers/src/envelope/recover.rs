@@ -1,7 +1,7 @@
 //! Building a recovered text line by line, with the map back to where each line stood.
 
 use super::Stream;
-use crate::evidence::{LineMap, Problem, ProcessHint, Severity, Text};
+use crate::evidence::{LineMap, Place, Problem, ProcessHint, Severity, Text};
 use jiff::Timestamp;
 
 /// Lines of `bytes` with their number from 1, without line ends.
@@ -30,6 +30,7 @@ pub(crate) struct Recovered<'a> {
     stamped: bool,
     process: Option<ProcessHint>,
     problems: super::loss::Tally,
+    seams: Vec<(usize, Place)>,
 }
 
 impl<'a> Recovered<'a> {
@@ -43,6 +44,7 @@ impl<'a> Recovered<'a> {
             stamped: false,
             process: None,
             problems: super::loss::Tally::default(),
+            seams: Vec::new(),
         }
     }
 
@@ -65,10 +67,13 @@ impl<'a> Recovered<'a> {
         self.out.push(b'\n');
     }
 
-    /// Appends to the last line, which was split.
-    pub fn join(&mut self, rest: &[u8]) {
+    /// Appends to the last line, which was split, what stood in line `from` of the outer text.
+    pub fn join(&mut self, rest: &[u8], from: u32) {
         if self.out.last() == Some(&b'\n') {
             self.out.pop();
+        }
+        if let Some(at) = self.outer.lines.place(from) {
+            self.seams.push((self.out.len(), at));
         }
         self.out.extend_from_slice(rest);
         self.out.push(b'\n');
@@ -81,6 +86,18 @@ impl<'a> Recovered<'a> {
         }
         for (_, line) in lines(text) {
             self.line(line, from);
+        }
+    }
+
+    /// Appends text that may hold several lines, all from `at` in the user's file.
+    pub fn text_at(&mut self, text: &[u8], at: Option<Place>) {
+        for (_, line) in lines(text) {
+            if let Some(at) = at {
+                self.lines.push(self.next, at);
+            }
+            self.next = self.next.saturating_add(1);
+            self.out.extend_from_slice(line);
+            self.out.push(b'\n');
         }
     }
 
@@ -139,6 +156,7 @@ impl<'a> Recovered<'a> {
             written_at: self.times.first().map(|&(_, time)| time).or(outer.written_at),
             times: self.times,
             problems: outer.problems.clone(),
+            seams: self.seams,
         };
         if !name.is_empty() && !stream.envelopes.iter().any(|known| known == name) {
             stream.envelopes.push(name.to_string());
