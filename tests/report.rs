@@ -65,3 +65,61 @@ fn html_is_one_file_that_fetches_nothing() {
         }
     }
 }
+
+#[test]
+fn hostile_names_show_as_text() {
+    let sample = samples::hostile();
+    for lang in [Lang::En, Lang::Zh] {
+        let page = render(Format::Html, &sample, &Style::for_file(lang));
+        let svg = render(Format::Svg, &sample, &Style::for_file(lang));
+        for text in [&page, &svg] {
+            // The page's own elements are known; what a name brought along would add one, or an attribute that acts.
+            for bad in ["<script>alert", "<img", "onerror=alert(1)>\"", "--><!--", "]]>", "\u{1b}", "\u{202e}"] {
+                assert!(!text.contains(bad), "{bad} in {}", &text[..200]);
+            }
+        }
+        assert_eq!(page.matches("<script").count(), 4);
+        assert_eq!(page.matches("</script").count(), 4);
+        assert_eq!(page.matches("</style").count(), 1);
+        assert_eq!(page.matches("<pre").count(), page.matches("</pre").count());
+        assert!(page.contains("&lt;script&gt;alert(1)"));
+        let text = render(Format::Text, &sample, &Style::for_file(lang));
+        assert!(!text.contains(['\u{1b}', '\u{202e}']));
+        let markdown = render(Format::Markdown, &sample, &Style::for_file(lang));
+        let outside: String = markdown.split("```").step_by(2).collect();
+        let outside: String = outside.split('`').step_by(2).collect();
+        assert!(!outside.contains("<script") && !outside.contains("<img"), "{outside}");
+        let mermaid = render(Format::Mermaid, &sample, &Style::for_file(lang));
+        assert!(!mermaid.contains("<script") && !mermaid.contains("<img"));
+        let dot = render(Format::Dot, &sample, &Style::for_file(lang));
+        for line in dot.lines() {
+            let quotes = line.replace("\\\\", "").replace("\\\"", "").matches('"').count();
+            assert_eq!(quotes % 2, 0, "{line}");
+        }
+    }
+}
+
+#[test]
+fn reports_are_the_same_each_time() {
+    let sample = samples::terway(300);
+    for format in
+        [Format::Text, Format::Json, Format::Markdown, Format::Html, Format::Dot, Format::Mermaid, Format::Svg]
+    {
+        let one = render(format, &sample, &Style::for_file(Lang::En));
+        let again = render(format, &sample, &Style::for_file(Lang::En));
+        assert!(one == again, "{format:?}");
+    }
+}
+
+#[test]
+fn text_keeps_to_its_width() {
+    use unicode_width::UnicodeWidthStr;
+    for (name, sample) in all() {
+        for width in [60, 80, 100, 140] {
+            let text = render(Format::Text, &sample, &Style { width, ..Style::for_file(Lang::Zh) });
+            for line in text.lines() {
+                assert!(line.width() <= width, "{name} at {width}: {} columns: {line}", line.width());
+            }
+        }
+    }
+}

@@ -138,7 +138,7 @@ pub fn mermaid(text: &str) -> String {
 
 /// JSON that stands inside a `<script>` element.
 pub fn script_json(json: &str) -> String {
-    json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
 }
 
 /// Base 64 of the standard alphabet.

@@ -22,6 +22,8 @@ const STACKS: usize = 1_600_000;
 const LOCKS: usize = 900_000;
 /// Bytes of further findings.
 const FINDINGS: usize = 500_000;
+/// Width of a picture that may stand beside the reasons.
+const BESIDE: f64 = 620.0;
 /// Ids in links of their own; beyond that they are text that the script makes links of.
 const LINKED: usize = 24;
 /// Bytes of one printed goroutine.
@@ -46,6 +48,7 @@ struct Page<'a> {
     script: &'static str,
     answer: String,
     chain: String,
+    beside: bool,
     why: String,
     timeline: String,
     locks: String,
@@ -85,6 +88,7 @@ pub fn write(incident: &Incident<'_>, style: &Style) -> String {
         .filter(|(name, ..)| SCRIPT.contains(&format!("w.{name}")))
         .map(|(name, en, zh)| (*name, if style.lang == crate::locale::Lang::Zh { *zh } else { *en }))
         .collect();
+    let (chain, wide) = view.first().map(|f| writer.chain(f)).unwrap_or_default();
     let page = Page {
         w: view.words,
         lang: style.lang.tag(),
@@ -99,7 +103,8 @@ pub fn write(incident: &Incident<'_>, style: &Style) -> String {
         style: CSS,
         script: SCRIPT,
         answer: writer.answer(),
-        chain: view.first().map(|f| writer.chain(f)).unwrap_or_default(),
+        beside: !wide && !chain.is_empty(),
+        chain,
         why: view.first().map(|f| writer.why(f, true)).unwrap_or_default(),
         timeline: writer.timeline(),
         locks: writer.locks(),
@@ -259,17 +264,18 @@ impl<'a> Writer<'_, 'a> {
     }
 
     /// The picture, and the same for who hears the page.
-    fn chain(&self, finding: &'a Finding) -> String {
+    fn chain(&self, finding: &'a Finding) -> (String, bool) {
         let graph = graph::build(self.view, Scope::Finding(finding));
         let mut out = String::new();
+        let mut wide = false;
         if graph.boxes.len() > 1 {
             out.push_str("<div class=\"drawing\" tabindex=\"0\">");
-            svg::write(&mut out, self.view, &graph, true);
+            wide = svg::write(&mut out, self.view, &graph, true) > BESIDE;
             out.push_str("</div>");
             svg::legend(&mut out, self.view);
         }
         out.push_str(&self.chain_list(finding, graph.boxes.len() > 1));
-        out
+        (out, wide)
     }
 
     fn chain_list(&self, finding: &'a Finding, beside: bool) -> String {
@@ -312,7 +318,7 @@ impl<'a> Writer<'_, 'a> {
         }
         if !reasons.rest.is_empty() {
             let _ = write!(out, "<h3>{} {}</h3>", html(w.why_this), self.trust(finding.trust));
-            self.evidence(&mut out, ordered(reasons.rest), open);
+            self.evidence(&mut out, ordered(reasons.rest), open && reasons.holders.is_empty());
         }
         for pair in finding.chain.windows(2) {
             let [from, to] = pair else { continue };
@@ -329,7 +335,7 @@ impl<'a> Writer<'_, 'a> {
                 html(&edge.why),
                 self.trust(edge.trust)
             );
-            self.evidence(&mut out, ordered(&edge.evidence), open);
+            self.evidence(&mut out, ordered(&edge.evidence), false);
         }
         out
     }
@@ -476,7 +482,7 @@ impl<'a> Writer<'_, 'a> {
             }
         }
         out.push_str("</summary>");
-        for holder in &lock.holder {
+        if let Some(holder) = &lock.holder {
             let _ = write!(
                 out,
                 "<h4>{} {} {}</h4>",

@@ -45,8 +45,8 @@ const MARGIN: f64 = 14.0;
 /// Width that an arrow takes in a layer that it passes.
 const LANE: f64 = 20.0;
 
-/// Lays out boxes and arrows (indexes of boxes).
-pub fn lay_out(sizes: &[Size], arrows: &[(usize, usize)]) -> Layout {
+/// Lays out boxes and arrows (indexes of boxes). Boxes on the `spine` stand as straight below each other as can be.
+pub fn lay_out(sizes: &[Size], arrows: &[(usize, usize)], spine: &[bool]) -> Layout {
     if sizes.is_empty() {
         return Layout::default();
     }
@@ -55,6 +55,7 @@ pub fn lay_out(sizes: &[Size], arrows: &[(usize, usize)]) -> Layout {
         arrows.iter().zip(&turned).map(|(&(a, b), &turned)| if turned { (b, a) } else { (a, b) }).collect();
     let layer = layers(sizes.len(), &down);
     let mut net = Net::new(sizes, &layer, &down);
+    net.spine = (0..net.width.len()).map(|node| spine.get(node).copied().unwrap_or(false)).collect();
     net.order();
     net.place();
     net.finish(sizes, arrows, turned)
@@ -129,6 +130,7 @@ struct Net {
     down: Vec<Vec<usize>>,
     rows: Vec<Vec<usize>>,
     x: Vec<f64>,
+    spine: Vec<bool>,
     /// For each arrow its inner points, from its upper to its lower end.
     paths: Vec<Vec<usize>>,
 }
@@ -142,6 +144,7 @@ impl Net {
             down: vec![Vec::new(); sizes.len()],
             rows: vec![Vec::new(); layer.iter().copied().max().unwrap_or(0) + 1],
             x: Vec::new(),
+            spine: Vec::new(),
             paths: Vec::new(),
         };
         for &(from, to) in arrows {
@@ -254,11 +257,13 @@ impl Net {
                 let wanted: Vec<f64> = self.rows[at]
                     .iter()
                     .map(|&node| {
-                        let around = || self.up[node].iter().chain(&self.down[node]);
-                        match around().count() {
-                            0 => self.x[node],
-                            n => around().map(|&other| self.x[other]).sum::<f64>() / n as f64,
+                        let (mut sum, mut weight) = (0.0, 0.0);
+                        for &other in self.up[node].iter().chain(&self.down[node]) {
+                            let pull = if self.spine[node] && self.spine[other] { 40.0 } else { 1.0 };
+                            sum += pull * self.x[other];
+                            weight += pull;
                         }
+                        if weight > 0.0 { sum / weight } else { self.x[node] }
                     })
                     .collect();
                 self.squeeze(at, &wanted);
@@ -363,17 +368,17 @@ mod tests {
 
     #[test]
     fn a_chain_runs_straight_down() {
-        let layout = lay_out(&boxes(4), &[(0, 1), (1, 2), (2, 3)]);
+        let layout = lay_out(&boxes(4), &[(0, 1), (1, 2), (2, 3)], &[]);
         assert!(layout.boxes.windows(2).all(|pair| pair[0].x == pair[1].x && pair[0].y < pair[1].y));
     }
 
     #[test]
     fn a_cycle_is_turned_once() {
-        let layout = lay_out(&boxes(4), &[(0, 1), (1, 2), (2, 3), (3, 0)]);
+        let layout = lay_out(&boxes(4), &[(0, 1), (1, 2), (2, 3), (3, 0)], &[]);
         assert_eq!(layout.turned, [false, false, false, true]);
         let back = &layout.arrows[3];
         assert!(back[0].y > back[back.len() - 1].y, "it runs up: {back:?}");
-        lay_out(&boxes(1), &[(0, 0)]);
+        lay_out(&boxes(1), &[(0, 0)], &[]);
     }
 
     #[test]
@@ -387,7 +392,7 @@ mod tests {
         for count in [1, 2, 5, 40, 300] {
             let arrows: Vec<_> = (0..count * 2).map(|_| (next(count), next(count))).collect();
             let sizes: Vec<_> = (0..count).map(|_| Size { width: 60.0 + next(200) as f64, height: 48.0 }).collect();
-            let layout = lay_out(&sizes, &arrows);
+            let layout = lay_out(&sizes, &arrows, &[]);
             assert!(apart(&layout, &sizes), "{count} boxes");
             assert!(layout.boxes.iter().all(|p| p.x > 0.0 && p.x < layout.width && p.y > 0.0 && p.y < layout.height));
         }

@@ -320,8 +320,10 @@ fn differences<'a>(sample: &[u8], member: &'a [u8]) -> Option<Vec<Difference<'a>
             sample[..a].iter().rev().zip(member[..b].iter().rev()).take_while(|(x, y)| x == y && is_word(**x)).count();
         let forward =
             |text: &[u8], from: usize| text.get(from..).unwrap_or(&[]).iter().take_while(|b| is_word(**b)).count();
-        let (len_a, len_b) = (back + forward(sample, a), back + forward(member, b));
-        if len_a == 0 || len_b == 0 {
+        let (ahead_a, ahead_b) = (forward(sample, a), forward(member, b));
+        let (len_a, len_b) = (back + ahead_a, back + ahead_b);
+        // Different marks after equal words: another shape, and no step ahead.
+        if len_a == 0 || len_b == 0 || ahead_a + ahead_b == 0 {
             return None;
         }
         found.push(Difference { at: a - back, len: len_a, word: member.get(b - back..b - back + len_b)? });

@@ -25,18 +25,19 @@ pub fn file(view: &View<'_>, graph: &Graph) -> String {
     out
 }
 
-/// Appends the picture; with links and without a style of its own if it stands in the page.
-pub fn write(out: &mut String, view: &View<'_>, graph: &Graph, in_page: bool) {
+/// Appends the picture; with links and without a style of its own if it stands in the page. Gives back its width.
+pub fn write(out: &mut String, view: &View<'_>, graph: &Graph, in_page: bool) -> f64 {
     let texts: Vec<[String; 2]> = graph.boxes.iter().map(|b| texts(b)).collect();
     let sizes: Vec<Size> = texts.iter().map(|lines| size(lines)).collect();
     let ends: Vec<(usize, usize)> = graph.arrows.iter().map(|a| (a.from, a.to)).collect();
-    let layout = lay_out(&sizes, &ends);
+    let spine: Vec<bool> = graph.boxes.iter().map(|b| b.chain).collect();
+    let layout = lay_out(&sizes, &ends, &spine);
     let (width, height) = (layout.width.ceil().max(120.0), layout.height.ceil().max(60.0));
+    // On a narrow page it may shrink, but not to what nobody can read; then it is moved about in its frame.
+    let least = if in_page { format!(" style=\"min-width:{:.0}px\"", width * 0.68) } else { String::new() };
     let _ = write!(
         out,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"hg{}\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\" aria-label=\"{}\">",
-        // Wider ones would shrink to what nobody can read; they are moved about in their frame.
-        if width <= 980.0 { " fit" } else { "" },
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"hg fit\"{least} viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\" aria-label=\"{}\">",
         html(view.words.picture_of_chain)
     );
     if !in_page {
@@ -57,6 +58,7 @@ pub fn write(out: &mut String, view: &View<'_>, graph: &Graph, in_page: bool) {
         let note = fill(view.words.left_out_nodes, &[("n", &number(graph.left_out as u64))]);
         let _ = write!(out, "<p class=\"note\">{}</p>", html(&note));
     }
+    width
 }
 
 /// The two lines of a box.

@@ -138,11 +138,14 @@ impl Page<'_, '_> {
         self.blank();
         let column =
             |cell: fn(&Row) -> &str, most: usize| rows.iter().map(|r| cell(r).width()).max().unwrap_or(0).min(most);
-        let process = column(|r| &r.process, 28);
+        // A narrow screen does without the last columns.
+        let (narrow, narrower) = (self.width < 84, self.width < 72);
+        let process = column(|r| &r.process, if narrow { 16 } else { 28 });
         let id = column(|r| &r.id, 12);
         let age = column(|r| &r.age, 16);
-        let why = column(|r| &r.why, 12);
-        let trusts: Vec<&str> = rows.iter().map(|row| row.trust.map_or("", |t| self.view.trust(t))).collect();
+        let why = if narrow { 0 } else { column(|r| &r.why, 12) };
+        let trust_of = |row: &Row| row.trust.filter(|_| !narrower).map_or("", |t| self.view.trust(t));
+        let trusts: Vec<&str> = rows.iter().map(trust_of).collect();
         let trust = trusts.iter().map(|t| t.width()).max().unwrap_or(0);
         let fixed = 2 + process + 4 + id + 2 + 2 + age + 2 + why + 2 + trust;
         let room = self.width.saturating_sub(fixed).max(16);
@@ -168,7 +171,7 @@ impl Page<'_, '_> {
                 pad(&cut(shown, process), process),
                 pad(&cut(&row.id, id), id),
                 pad(&row.age, age),
-                pad(&row.why, why),
+                pad(&cut(&row.why, why), why),
             ));
             for line in lines.iter().skip(1) {
                 self.line(&format!("{:indent$}{line}", "", indent = 2 + process + 4 + id + 2));
@@ -180,7 +183,9 @@ impl Page<'_, '_> {
         let words = self.view.words;
         let reasons = self.view.reasons(finding);
         let text = visible(&finding.explanation);
-        let told = text.is_empty() || text == visible(&self.view.diagnosis().verdict.summary);
+        // A chain says the same in columns.
+        let told =
+            text.is_empty() || text == visible(&self.view.diagnosis().verdict.summary) || finding.chain.len() > 1;
         let mut room = EVIDENCE;
         for (lock, holder) in &reasons.holders {
             if room == 0 {
@@ -438,6 +443,9 @@ fn pad(text: &str, width: usize) -> String {
 fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
+    }
+    if width == 0 {
+        return String::new();
     }
     let mut out = String::new();
     let mut used = 0;
