@@ -71,8 +71,8 @@ struct Reader<'s, 't> {
     blank: bool,
     /// Empty lines stand between the lines of this block.
     spaced: bool,
-    /// Registers of the frame before.
-    below: Option<Pointers>,
+    /// Registers and site of the last frame that had any.
+    below: Option<(Pointers, u32)>,
     complained: bool,
 }
 
@@ -348,7 +348,7 @@ impl<'s, 't> Reader<'s, 't> {
             return;
         }
         if let Some(regs) = regs {
-            self.check(regs, line);
+            self.check(regs, site, line);
         }
         let args_start = line.offset_of(args).saturating_sub(self.block.start);
         self.scan.frames.push(Frame {
@@ -360,13 +360,17 @@ impl<'s, 't> Reader<'s, 't> {
         self.block.frame_count += 1;
     }
 
-    /// A caller's stack pointer lies above its callee's; if it does not, lines were lost or put in another order.
-    fn check(&mut self, regs: Pointers, line: &Line<'t>) {
-        if self.below.is_some_and(|below| regs.sp < below.sp) && regs.sp != 0 && !self.complained {
+    /// A frame begins where the one that it called ends. If it does not, lines of the stack were lost or put in another
+    /// order. Few functions of the runtime move to another stack.
+    #[inline]
+    fn check(&mut self, regs: Pointers, site: u32, line: &Line<'t>) {
+        let is_break =
+            self.below.is_some_and(|(below, site)| regs.sp != below.fp && !self.scan.sites.switches_stack(site));
+        if is_break && regs.sp != 0 && !self.complained {
             self.complained = true;
-            self.cut(line, "the stack pointer falls here: lines of this stack were lost or put in another order");
+            self.cut(line, "the stack pointer jumps here: lines of this stack were lost or put in another order");
         }
-        self.below = Some(regs);
+        self.below = Some((regs, site));
         self.block.registers = true;
     }
 

@@ -321,9 +321,11 @@ impl Draft {
         self.notices.push(notice);
     }
 
-    /// Frames without any header around them are somebody's stack trace in a log, no dump.
+    /// Frames without any header around them are somebody's stack trace in a log, a header alone is talk of a goroutine.
     fn is_worth_keeping(&self) -> bool {
-        self.blocks.iter().any(|b| b.id.is_some()) || self.opened && !self.notices.is_empty()
+        let told = |b: &Block| b.frame_count > 0 || b.created_by.is_some() || b.flags.has(Flags::UNAVAILABLE);
+        let is_dump = self.blocks.len() > 1 || self.blocks.iter().any(told);
+        is_dump && self.blocks.iter().any(|b| b.id.is_some()) || self.opened && !self.notices.is_empty()
     }
 }
 

@@ -59,6 +59,16 @@ impl<'t> Lines<'t> {
         Lines { text, at: 0, number: 1 }
     }
 
+    /// Offset of the next line.
+    pub fn offset(&self) -> usize {
+        self.at
+    }
+
+    /// Number of the next line, from 1.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
     /// The next line that is not blank, skipping at most `limit` blank ones.
     pub fn next_filled(&mut self, limit: usize) -> Option<Line<'t>> {
         for _ in 0..=limit {

@@ -2,7 +2,7 @@
 //!
 //! The way of a text: [`lines`] walks it, [`scan`] turns it into items (goroutines by [`block`], which reads [`header`]
 //! and [`frame`] lines and finds call [`sites`]; lines around them by [`notices`] and [`marks`]; `debug=1` by
-//! [`profile`], race reports by [`race`]), [`dump`] decides which items are one moment, [`snapshot`] builds the evidence.
+//! [`profile`], race reports by [`race`]), [`dump`] decides which items are one moment, [`snapshot`] builds the evidence. Large texts are read by all cores ([`parts`]).
 
 mod block;
 mod dump;
@@ -13,6 +13,7 @@ mod lines;
 mod marks;
 mod notices;
 mod pairing;
+mod parts;
 mod profile;
 mod profile_proto;
 mod race;
@@ -28,7 +29,7 @@ use crate::evidence::Snapshot;
 /// Reads every dump in `stream`; several dumps are several snapshots. Empty when there is none.
 pub fn parse(stream: &Stream) -> Vec<Snapshot> {
     let text = stream.text.bytes();
-    let mut scan = scan::Scan::of(text);
+    let mut scan = parts::scan(text);
     let drafts = dump::drafts(&mut scan, text);
     snapshot::snapshots(stream, scan, drafts)
 }

@@ -9,6 +9,9 @@ use crate::evidence::FunctionName;
 pub(super) fn fits(function: &str, file: &str) -> bool {
     let name = FunctionName::parse(function);
     let package = name.package_without_vendor();
+    if file == "_cgo_gotypes.go" {
+        return function.contains("._C") || function.starts_with("_cgo") || function.contains("._cgo");
+    }
     let Some((folder, _)) = file.rsplit_once(['/', '\\']) else { return true };
     if package.is_empty() || package == "main" || package.contains(['(', '[', '{', '%']) || folder.contains("_cgo") {
         return true;

@@ -15,6 +15,7 @@ use super::dump::Draft;
 use super::frame::{self, Function};
 use super::lines::{Line, is_blank, text_of, trim_start};
 use super::marks;
+use super::parts::Shift;
 use super::scan::Scan;
 use super::snapshot::Builder;
 use crate::evidence::{Flags, Frame, Goroutine, Notice, NoticeKind, Problem, Severity, SiteId, SiteKind, Snapshot};
@@ -120,6 +121,19 @@ impl Profile {
         scan.frames.push(Frame { site: SiteId(site), line: line.number, args_start, args_len: 0 });
         group.frames.end = scan.frames.len();
         true
+    }
+
+    /// Moves a profile that was read in a part of the text to its place in the whole.
+    pub fn shift(&mut self, shift: Shift) {
+        shift.span(&mut self.span);
+        self.lines = (self.lines.0.saturating_add(shift.lines), self.lines.1.saturating_add(shift.lines));
+        for group in &mut self.groups {
+            shift.range(&mut group.labels);
+            shift.frames(&mut group.frames);
+            group.start += shift.bytes;
+            group.end += shift.bytes;
+            group.line = group.line.saturating_add(shift.lines);
+        }
     }
 
     /// Fills `snapshot` with the groups.

@@ -19,6 +19,7 @@
 use super::dump::Draft;
 use super::frame;
 use super::lines::{Line, text_of};
+use super::parts::Shift;
 use super::scan::Scan;
 use super::snapshot::Builder;
 use crate::evidence::{CreatedBy, Flags, Frame, Goroutine, Notice, NoticeKind, SiteId, Snapshot};
@@ -85,8 +86,9 @@ impl Race {
                     break;
                 }
             }
-            race.span.1 = line.end();
-            race.lines.1 = line.number;
+            let end = race.sections.last().map_or(0, |section| section.end);
+            race.span.1 = line.end().max(end);
+            race.lines.1 = at.number().saturating_sub(1);
             scan.lines = at;
             if text == RULE {
                 break;
@@ -125,6 +127,19 @@ impl Race {
         });
         section.frames.end = scan.frames.len();
         true
+    }
+
+    /// Moves a report that was read in a part of the text to its place in the whole.
+    pub fn shift(&mut self, shift: Shift) {
+        shift.span(&mut self.span);
+        self.lines = (self.lines.0.saturating_add(shift.lines), self.lines.1.saturating_add(shift.lines));
+        for section in &mut self.sections {
+            shift.range(&mut section.state);
+            shift.frames(&mut section.frames);
+            section.start += shift.bytes;
+            section.end += shift.bytes;
+            section.line = section.line.saturating_add(shift.lines);
+        }
     }
 
     /// Fills `snapshot` with the goroutines that accessed the data.

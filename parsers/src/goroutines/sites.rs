@@ -39,6 +39,15 @@ impl<'t> SiteTable<'t> {
         self.sites
     }
 
+    /// Whether the frames below a site may lie on another stack: the functions that move from one to another.
+    pub fn switches_stack(&self, site: u32) -> bool {
+        const SWITCHES: [&[u8]; 6] = [b"systemstack", b"mcall", b"morestack", b"asmcgocall", b"sigtramp", b"sigreturn"];
+        self.sites.get(site as usize).is_none_or(|s| {
+            let name = s.name.strip_prefix(b"runtime.").unwrap_or_default();
+            SWITCHES.iter().any(|switch| name == *switch || name.starts_with(b"sigtramp")) || s.file.is_empty()
+        })
+    }
+
     /// The site of these lines, if it was seen before.
     #[inline]
     pub fn find(&self, name: &[u8], core: &[u8], kind: SiteKind) -> Option<u32> {
@@ -67,8 +76,7 @@ impl<'t> SiteTable<'t> {
             return known;
         }
         let location = location.unwrap_or(Location { file: b"", line: 0, offset: None });
-        let index = self.sites.len() as u32;
-        self.sites.push(RawSite {
+        self.add(RawSite {
             name: function.name,
             file: location.file,
             line: location.line,
@@ -76,7 +84,21 @@ impl<'t> SiteTable<'t> {
             kind: function.kind,
             core,
             hash,
-        });
+        })
+    }
+
+    /// Takes in the sites of another table. Returns what each of them is here.
+    pub fn absorb(&mut self, other: SiteTable<'t>) -> Vec<u32> {
+        let take = |site: RawSite<'t>| {
+            let known = self.find_hashed(site.hash, site.name, site.core, site.kind);
+            known.unwrap_or_else(|| self.add(site))
+        };
+        other.sites.into_iter().map(take).collect()
+    }
+
+    fn add(&mut self, site: RawSite<'t>) -> u32 {
+        let (index, hash) = (self.sites.len() as u32, site.hash);
+        self.sites.push(site);
         if self.sites.len() * 2 > self.slots.len() {
             self.grow();
         } else {
