@@ -1,6 +1,6 @@
 //! Writes a made dump to standard output: `cargo run --release -p holdup-parsers --example make_dump -- 100000 > dump.txt`.
 
-#[path = "../benches/made.rs"]
+#[path = "../benches/made/mod.rs"]
 mod made;
 
 use std::io::Write;

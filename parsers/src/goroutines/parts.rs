@@ -153,7 +153,7 @@ impl Shift {
 
     /// Shifts offsets of the text.
     pub fn range(self, range: &mut std::ops::Range<usize>) {
-        if range.is_empty() {
+        if range.start >= range.end {
             return;
         }
         *range = range.start + self.bytes..range.end + self.bytes;

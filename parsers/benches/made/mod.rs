@@ -3,8 +3,11 @@
 
 use std::fmt::Write;
 
-/// Stacks by package, function, file; the innermost first.
-const STACKS: [(&str, &[(&str, &str, u32)]); 6] = [
+/// Function with arguments, file, line.
+type Call = (&'static str, &'static str, u32);
+
+/// Stacks by state, the innermost frame first. `{a:x}` and `{b:x}` differ from goroutine to goroutine.
+const STACKS: [(&str, &[Call]); 6] = [
     (
         "sync.Mutex.Lock",
         &[
