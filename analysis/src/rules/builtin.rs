@@ -14,6 +14,7 @@ pub(crate) const FILES: &[(&str, &str)] = files![
     "containerd.toml",
     "shim.toml",
     "runc.toml",
+    "crio.toml",
     "cni.toml",
     "storage.toml",
     "kubernetes.toml",

@@ -82,9 +82,9 @@ fn name(bound: &Bound<'_>, rule: &RpcRule, s: &Snapshot, g: &Goroutine, hit: Hit
             Some((service, method, hit.outer))
         }
         Some(Derive::RegisterServer) => {
-            let name = normal(function(hit.outer)?);
+            let name = normal(function(hit.inner)?);
             let service = registered(&name)?;
-            let inner = hit.outer.checked_sub(1)?;
+            let inner = hit.inner.checked_sub(1)?;
             let method = normal(function(inner)?);
             Some((service, FunctionName::parse(&method).outer().to_string(), inner))
         }
