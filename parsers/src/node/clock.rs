@@ -106,8 +106,9 @@ fn one(text: &str) -> Option<(Prefix, &str)> {
     match first {
         b'<' => {
             let (level, rest) = text.get(1..)?.split_once('>')?;
-            (level.len() <= 3 && !level.is_empty() && level.bytes().all(|b| b.is_ascii_digit()))
-                .then_some((Prefix { kernel: true, ..Prefix::default() }, rest))
+            // Facility 0 is the kernel's: priorities below 8.
+            let priority: u8 = level.parse().ok().filter(|p| *p < 192)?;
+            Some((Prefix { kernel: priority < 8, ..Prefix::default() }, rest))
         }
         b'[' => bracket(text),
         b'I' | b'W' | b'E' | b'F' | b'D' if text.as_bytes().get(1).is_some_and(u8::is_ascii_digit) => klog(text),

@@ -257,7 +257,11 @@ pub(super) fn read(lines: &Lines<'_>, line: &Line<'_>, context: &Context, found:
         p.and.iter().all(|word| message.contains(word)) && !p.not.iter().any(|word| message.contains(word))
     })?;
     let speaks = prefix.logger || prefix.program.is_some();
-    if !speaks && !pattern.alone {
+    // Without a prefix only the sentence itself counts, not a text that quotes it.
+    let itself = message.starts_with(pattern.word)
+        || message.starts_with("runtime: ")
+        || message.contains("ago; threshold is") && message.starts_with(['\"', 's', 'S', 'P', 'p', '[']);
+    if !speaks && !(pattern.alone && itself) {
         return None;
     }
     let text = cut(&message, TEXT);
