@@ -97,9 +97,12 @@ impl<'b> Profile<'b> {
                 _ => {}
             }
         }
-        profile.cut = fields.bad;
+        // What is referred to but not there was cut off with the end: the table of strings stands last.
+        let strings = profile.strings.len() as u64;
+        let dangles = profile.functions.values().any(|f| f.name.max(f.file) >= strings)
+            || profile.samples.iter().flat_map(|s| &s.locations).any(|id| !profile.locations.contains_key(id));
+        profile.cut = fields.bad || dangles;
         let kind = profile.string(profile.sample_type?);
-        // A cut profile has lost its table of strings, which stands last, and with it every name.
         matches!(kind, "goroutine" | "goroutineleak").then_some(profile)
     }
 
@@ -355,4 +358,69 @@ fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A field of bytes: key, length, content.
+    fn bytes(number: u8, content: &[u8]) -> Vec<u8> {
+        [&[number << 3 | 2, content.len() as u8], content].concat()
+    }
+
+    /// A numeric field below 128.
+    fn number(number: u8, value: u8) -> Vec<u8> {
+        vec![number << 3, value]
+    }
+
+    /// A profile of `kind` as Go writes it: three goroutines in main.g, which is inlined into main.f.
+    fn profile(kind: &str) -> Vec<u8> {
+        let line = |function, line| bytes(4, &[number(1, function), number(2, line)].concat());
+        let location = [number(1, 1), number(3, 0x40), line(2, 12), line(1, 34)].concat();
+        let mut profile = [
+            bytes(1, &[number(1, 1), number(2, 2)].concat()),
+            bytes(2, &[bytes(1, &[1]), bytes(2, &[3]), bytes(3, &[number(1, 6), number(2, 7)].concat())].concat()),
+            bytes(4, &location),
+            bytes(5, &[number(1, 1), number(2, 3), number(4, 5)].concat()),
+            bytes(5, &[number(1, 2), number(2, 4), number(4, 5)].concat()),
+        ]
+        .concat();
+        for string in ["", kind, "count", "main.f", "main.g", "/src/main.go", "pod", "web-1"] {
+            profile.extend(bytes(6, string.as_bytes()));
+        }
+        profile
+    }
+
+    #[test]
+    fn a_goroutine_profile() {
+        let snapshot = parse_proto(&profile("goroutine"), 4).expect("a snapshot");
+        assert_eq!((snapshot.input, snapshot.form, snapshot.complete), (4, Form::ProfileProto, true));
+        let [group] = snapshot.goroutines.as_slice() else { panic!("one group") };
+        assert_eq!((group.count, group.id, snapshot.names.get(group.labels)), (3, None, "\"pod\":\"web-1\""));
+        let frames: Vec<_> = snapshot
+            .frames_of(group)
+            .iter()
+            .map(|f| (snapshot.function(f.site), snapshot.site(f.site).line, snapshot.site(f.site).kind))
+            .collect();
+        assert_eq!(frames, [("main.g", 12, SiteKind::Inlined), ("main.f", 34, SiteKind::Go)]);
+        let text = String::from_utf8_lossy(snapshot.block(group)).into_owned();
+        assert!(text.starts_with("3 @ 0x40\n# labels: {") && text.ends_with("main.f\t/src/main.go:34"), "{text}");
+        let lines: Vec<&str> = std::str::from_utf8(snapshot.text.bytes()).expect("text").lines().collect();
+        for frame in snapshot.frames_of(group) {
+            assert!(lines[frame.line as usize - 1].contains(snapshot.function(frame.site)));
+        }
+    }
+
+    #[test]
+    fn other_profiles_and_damage() {
+        assert!(parse_proto(&profile("cpu"), 0).is_none());
+        assert!(parse_proto(b"", 0).is_none());
+        assert!(parse_proto(b"goroutine 1 [running]:\n", 0).is_none());
+        let whole = profile("goroutine");
+        for cut in 0..whole.len() {
+            // The names stand last: a profile without them is either refused or called incomplete.
+            assert!(parse_proto(&whole[..cut], 0).is_none_or(|s| !s.complete || cut > whole.len() - 20), "{cut}");
+        }
+    }
 }
