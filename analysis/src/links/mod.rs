@@ -8,7 +8,7 @@ mod rpc;
 mod threads;
 
 pub use lock::evidence_of;
-pub use threads::thread_node;
+pub use threads::{telling_function, thread_node};
 
 use crate::case::Case;
 use crate::graph::{Key, Link, Resource};

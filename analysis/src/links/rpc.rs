@@ -68,15 +68,15 @@ pub fn server(case: &Case<'_>, servers: &Servers, snap: usize, i: usize) -> Opti
         .filter(|x| call.rule.server_role.as_ref().is_none_or(|role| *role == x.role || x.role == "unknown"))
         .collect();
     let age = |minutes: Option<u32>| minutes.unwrap_or(0);
-    // A handler cannot have waited longer than its caller, but for the slack of both clocks.
-    handlers.retain(|x| age(case.snaps[x.snap].goroutine(x.goroutine).minutes) <= age(g.minutes) + AGE_SLACK);
+    // The two dumps may have been taken at different times, so an older handler is not ruled out, only less likely.
     handlers.sort_by_key(|x| age(g.minutes).abs_diff(age(case.snaps[x.snap].goroutine(x.goroutine).minutes)));
     if let Some(best) = handlers.first() {
         let there = &case.snaps[best.snap];
         let handler = there.goroutine(best.goroutine);
         let text = format!(
-            "{} handles {} since {} minutes at least; the caller waits {}",
+            "{} {} {} since {} minutes at least; the caller waits {}",
             describe::count(handlers.len() as u64, "goroutine", "goroutines"),
+            if handlers.len() == 1 { "handles" } else { "handle" },
             call.name(),
             age(handler.minutes),
             age(g.minutes)

@@ -62,8 +62,7 @@ pub fn thread_node(case: &Case<'_>, t: usize) -> Node {
     let tid = thread.tid.or(thread.pid);
     let name = thread.pid.and_then(|pid| case.processes.by_pid.get(&pid)).map(|&p| case.processes.all[p].label());
     let state = thread.state.map_or(String::new(), |c| format!(", state {c}"));
-    let top = thread.frames.first().map(|f| f.function.clone()).or_else(|| thread.wchan.clone());
-    let top = top.map_or(String::new(), |f| format!(" in {f}"));
+    let top = telling_function(case, t).map_or(String::new(), |f| format!(" in {f}"));
     let label = match (name, tid) {
         (Some(name), Some(tid)) => format!("{name} thread {tid} ({comm}{state}){top}"),
         (None, Some(tid)) => format!("{comm} {tid}{state}{top}"),
@@ -75,6 +74,17 @@ pub fn thread_node(case: &Case<'_>, t: usize) -> Node {
         id: tid.map_or(NodeId::Name(comm), |t| NodeId::Number(u64::from(t))),
         label,
     }
+}
+
+/// The frame that says most: the one that a rule knows, else the innermost outside the scheduler.
+pub fn telling_function(case: &Case<'_>, t: usize) -> Option<String> {
+    let thread = &case.evidence.node.threads[t];
+    if let Some((_, n)) = case.kernel.of_stack(&thread.frames) {
+        return thread.frames.get(n).map(|f| f.function.clone());
+    }
+    let scheduler = |f: &str| f.contains("schedule") || f.starts_with("__switch_to");
+    let frame = thread.frames.iter().find(|f| !scheduler(&f.function)).or(thread.frames.first());
+    frame.map(|f| f.function.clone()).or_else(|| thread.wchan.clone())
 }
 
 /// The thread that runs a goroutine's system call.

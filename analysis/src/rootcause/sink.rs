@@ -9,6 +9,7 @@ use crate::describe;
 use crate::diagnosis::{Blocked, Evidence, Finding, HolderStatus, Root, Trust};
 use crate::graph::{Key, WaitGraph};
 use crate::holders::is_whole;
+use crate::links;
 use crate::waits::Primitive;
 
 /// Minutes of waiting for a lock that are not everyday.
@@ -159,18 +160,15 @@ fn is_paste(case: &Case<'_>, key: Key) -> bool {
     matches!(key, Key::Goroutine(snap, _) if case.snaps[snap].s.goroutines.len() <= 4 && !is_whole(&case.snaps[snap]))
 }
 
-/// Another complete moment of the same process shows the end of its part of the chain elsewhere.
+/// Another complete moment of a process shows its part of the chain elsewhere. The deepest process that was dumped
+/// twice decides: those that only wait for it may give up and try again.
 fn is_moving(case: &Case<'_>, path: &[Key]) -> bool {
-    let mut seen = std::collections::HashSet::new();
     for &key in path.iter().rev() {
         let Key::Goroutine(snap, i) = key else { continue };
-        if !seen.insert(snap) {
-            continue;
-        }
-        let others: Vec<usize> =
-            case.moments(snap).filter(|&m| case.snaps[m].s.complete && case.by_id[m].len() > 1).collect();
-        if !others.is_empty() && others.iter().any(|&m| case.same_place(snap, i, m).is_none()) {
-            return true;
+        let mut others =
+            case.moments(snap).filter(|&m| case.snaps[m].s.complete && case.by_id[m].len() > 1).peekable();
+        if others.peek().is_some() {
+            return others.any(|m| case.same_place(snap, i, m).is_none());
         }
     }
     false
@@ -198,7 +196,7 @@ fn root(case: &Case<'_>, graph: &WaitGraph, last: Key, end: Key) -> Root {
         }
         Key::Thread(t) => {
             let thread = &case.evidence.node.threads[t];
-            let function = thread.frames.first().map(|f| f.function.clone()).or(thread.wchan.clone());
+            let function = links::telling_function(case, t);
             let minutes = thread.blocked_seconds.map(|s| (s / 60) as u32);
             Root { node, function, blocked_in: beyond, minutes }
         }
