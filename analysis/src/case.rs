@@ -3,6 +3,7 @@
 use crate::holders::{self, Holding, Oldest};
 use crate::kernel::KernelRules;
 use crate::locks::{self, LockGroup, Offsets};
+use crate::peers::Peers;
 use crate::processes::Processes;
 use crate::rules::Rules;
 use crate::snap::Snap;
@@ -20,6 +21,8 @@ pub struct Case<'a> {
     pub rules: &'a Rules,
     /// What is known of the kernel's functions.
     pub kernel: &'a KernelRules,
+    /// Who calls whom without a dump.
+    pub peers: &'a Peers,
     /// The snapshots.
     pub snaps: Vec<Snap<'a>>,
     /// Their locks.
@@ -38,7 +41,7 @@ pub struct Case<'a> {
 
 impl<'a> Case<'a> {
     /// Prepares the incident: waits, locks, holders, processes.
-    pub fn new(evidence: &'a Evidence, rules: &'a Rules, kernel: &'a KernelRules) -> Self {
+    pub fn new(evidence: &'a Evidence, rules: &'a Rules, kernel: &'a KernelRules, peers: &'a Peers) -> Self {
         let snaps: Vec<Snap<'a>> = evidence.snapshots.iter().enumerate().map(|(i, s)| Snap::new(i, s, rules)).collect();
         let mut offsets = Offsets::default();
         for snap in &snaps {
@@ -63,7 +66,7 @@ impl<'a> Case<'a> {
             .iter()
             .map(|s| s.goroutines.iter().enumerate().filter_map(|(i, g)| g.id.map(|id| (id, i))).collect())
             .collect();
-        Case { evidence, rules, kernel, snaps, locks, holdings, lock_of, oldest, processes, by_id }
+        Case { evidence, rules, kernel, peers, snaps, locks, holdings, lock_of, oldest, processes, by_id }
     }
 
     /// The snapshots that the graph is built on: one for each process.

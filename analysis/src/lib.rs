@@ -16,6 +16,7 @@ mod links;
 mod locks;
 mod missing;
 mod output;
+mod peers;
 mod processes;
 mod rootcause;
 pub mod rules;
@@ -42,7 +43,8 @@ pub struct Options {
 /// Diagnoses the evidence.
 pub fn analyze(evidence: &Evidence, rules: &Rules, options: &Options) -> Diagnosis {
     let kernel = KernelRules::builtin();
-    let case = Case::new(evidence, rules, &kernel);
+    let peers = peers::Peers::builtin();
+    let case = Case::new(evidence, rules, &kernel, &peers);
     let graph = WaitGraph::grow(&case);
     let findings = rootcause::findings(&case, &graph);
     Diagnosis {

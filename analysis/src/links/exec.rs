@@ -52,8 +52,10 @@ pub fn waits_for_child(s: &Snap<'_>, i: usize) -> Option<ChildWait> {
 /// The process that a goroutine waits for.
 pub fn child(case: &Case<'_>, snap: usize, i: usize) -> Option<(Key, Link)> {
     let s = &case.snaps[snap];
-    let wait = waits_for_child(s, i)?;
     let g = s.goroutine(i);
+    let known = s.bound.external(s.s, g).filter(|found| found.rule.resource == "exec");
+    let wait =
+        waits_for_child(s, i).or_else(|| known.as_ref().map(|found| ChildWait { pid: None, frame: found.frame }))?;
     let line = s.s.frames_of(g).get(wait.frame).map_or(g.line, |f| f.line);
     if let Some(pid) = wait.pid
         && let Some(&p) = case.processes.by_pid.get(&pid)
@@ -63,18 +65,7 @@ pub fn child(case: &Case<'_>, snap: usize, i: usize) -> Option<(Key, Link)> {
         evidence.extend(row_evidence(case, p));
         return Some((Key::Process(p), Link { why: "exec", trust: Trust::Strong, evidence }));
     }
-    // Without a pid: the children that ps shows of this process.
-    let own = case.processes.of_snap[snap];
-    let pid = case.processes.all[own].pid?;
-    let children: Vec<usize> = case
-        .processes
-        .children
-        .get(&pid)
-        .into_iter()
-        .flatten()
-        .copied()
-        .filter(|&c| case.processes.all[c].primary.is_none() && !is_service(case, c))
-        .collect();
+    let children = possible_children(case, snap);
     let wanted: Vec<usize> = children.iter().copied().filter(|&c| named_in_stack(case, s, i, c)).collect();
     let (pick, trust) = match (wanted.as_slice(), children.as_slice()) {
         ([only], _) => (*only, Trust::Strong),
@@ -85,6 +76,19 @@ pub fn child(case: &Case<'_>, snap: usize, i: usize) -> Option<(Key, Link)> {
     let mut evidence = vec![describe::frame_evidence(s, "exec", "waits for a child process to end".into(), line)];
     evidence.extend(row_evidence(case, pick));
     Some((Key::Process(pick), Link { why: "exec", trust, evidence }))
+}
+
+/// The processes in `ps` that this one may have started. Where its pid is not known, those whose parent has its role.
+fn possible_children(case: &Case<'_>, snap: usize) -> Vec<usize> {
+    let own = &case.processes.all[case.processes.of_snap[snap]];
+    let is_child = |c: usize| {
+        let Some(parent) = case.processes.all[c].ppid else { return false };
+        match own.pid {
+            Some(pid) => pid == parent,
+            None => case.processes.by_pid.get(&parent).is_some_and(|&p| case.processes.all[p].role == own.role),
+        }
+    };
+    (0..case.processes.all.len()).filter(|&c| is_child(c) && !is_service(case, c)).collect()
 }
 
 /// Long-lived helpers that a daemon starts are not what a request waits for.
@@ -153,15 +157,46 @@ pub fn inside(case: &Case<'_>, p: usize, snap: usize) -> Option<(Key, Link)> {
 }
 
 /// A process that only sleeps, whose child the kernel holds or somebody stopped, waits for that child.
-pub fn descendants(case: &Case<'_>, threads: &Threads, p: usize) -> Option<(Key, Link)> {
-    let pid = case.processes.all[p].pid?;
-    let children = case.processes.children.get(&pid)?;
-    let pick = children
-        .iter()
-        .copied()
-        .filter(|&c| !is_service(case, c))
-        .find(|&c| threads.is_stuck(case, c))
-        .or_else(|| children.iter().copied().find(|&c| case.processes.all[c].role == "runc"))?;
+pub fn stuck_child(case: &Case<'_>, threads: &Threads, p: usize) -> Option<(Key, Link)> {
+    let children = children_of(case, p);
+    let pick = children.into_iter().find(|&c| !is_service(case, c) && threads.is_stuck(case, c))?;
     let evidence = row_evidence(case, pick).into_iter().collect();
     Some((Key::Process(pick), Link { why: "exec", trust: Trust::Likely, evidence }))
+}
+
+/// A daemon's short-lived command that is still there is what it waits for, whatever that waits for.
+pub fn lingering_child(case: &Case<'_>, p: usize) -> Option<(Key, Link)> {
+    let children = children_of(case, p);
+    let own = case.processes.all[p].role.as_str();
+    let command = |c: &usize| matches!(case.processes.all[*c].role.as_str(), "runc" | "cni-plugin");
+    let pick = children.into_iter().find(|c| command(c) && case.processes.all[*c].role != own)?;
+    let evidence = row_evidence(case, pick).into_iter().collect();
+    Some((Key::Process(pick), Link { why: "exec", trust: Trust::Likely, evidence }))
+}
+
+fn children_of(case: &Case<'_>, p: usize) -> Vec<usize> {
+    let pid = case.processes.all[p].pid;
+    pid.and_then(|pid| case.processes.children.get(&pid)).cloned().unwrap_or_default()
+}
+
+/// Whom a process without a dump is known to call. That who should answer is itself stopped or held makes it likely.
+pub fn peer(case: &Case<'_>, threads: &Threads, p: usize) -> Option<(Key, Link)> {
+    let process = &case.processes.all[p];
+    let command = process.row.map_or("", |n| case.evidence.node.processes[n].command.as_str());
+    for peer in case.peers.of(&process.name, &process.role, command) {
+        let servers: Vec<usize> = (0..case.processes.all.len())
+            .filter(|&q| {
+                q != p && (case.processes.all[q].name == peer.server || case.processes.all[q].role == peer.server)
+            })
+            .collect();
+        let stuck = servers.iter().copied().find(|&q| threads.is_stuck(case, q));
+        let Some(server) = stuck.or(servers.first().copied()) else { continue };
+        let trust = if stuck.is_some() { Trust::Likely } else { Trust::Guess };
+        let text = format!("{} ({})", peer.why, peer.over);
+        let mut evidence: Vec<Evidence> = row_evidence(case, p).map(|e| Evidence { text, ..e }).into_iter().collect();
+        evidence.extend(row_evidence(case, server));
+        let why = if peer.over == "dbus" { "bus" } else { "rpc" };
+        return Some((Key::Process(server), Link { why, trust, evidence }));
+    }
+    None
 }

@@ -108,10 +108,16 @@ fn process(case: &Case<'_>, context: &Context, p: usize, resources: &mut Vec<Res
         edges.extend(threads::of_process(case, &context.threads, p, resources));
     }
     if edges.is_empty() {
-        edges.extend(exec::descendants(case, &context.threads, p));
+        edges.extend(exec::stuck_child(case, &context.threads, p));
     }
     if edges.is_empty() {
         edges.extend(rpc::daemon_of(case, &context.rpc, p));
+    }
+    if edges.is_empty() {
+        edges.extend(exec::peer(case, &context.threads, p));
+    }
+    if edges.is_empty() {
+        edges.extend(exec::lingering_child(case, p));
     }
     edges
 }

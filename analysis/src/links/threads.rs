@@ -61,7 +61,11 @@ pub fn thread_node(case: &Case<'_>, t: usize) -> Node {
     let comm = thread.comm.clone().unwrap_or_else(|| "thread".into());
     let tid = thread.tid.or(thread.pid);
     let name = thread.pid.and_then(|pid| case.processes.by_pid.get(&pid)).map(|&p| case.processes.all[p].label());
-    let state = thread.state.map_or(String::new(), |c| format!(", state {c}"));
+    let state = match thread.state {
+        Some('D') => ", state D: uninterruptible".to_string(),
+        Some(c) => format!(", state {c}"),
+        None => String::new(),
+    };
     let top = telling_function(case, t).map_or(String::new(), |f| format!(" in {f}"));
     let label = match (name, tid) {
         (Some(name), Some(tid)) => format!("{name} thread {tid} ({comm}{state}){top}"),

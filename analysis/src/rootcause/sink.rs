@@ -165,8 +165,7 @@ fn is_paste(case: &Case<'_>, key: Key) -> bool {
 fn is_moving(case: &Case<'_>, path: &[Key]) -> bool {
     for &key in path.iter().rev() {
         let Key::Goroutine(snap, i) = key else { continue };
-        let mut others =
-            case.moments(snap).filter(|&m| case.snaps[m].s.complete && case.by_id[m].len() > 1).peekable();
+        let mut others = case.moments(snap).filter(|&m| case.snaps[m].s.complete && case.by_id[m].len() > 1).peekable();
         if others.peek().is_some() {
             return others.any(|m| case.same_place(snap, i, m).is_none());
         }
