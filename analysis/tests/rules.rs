@@ -1,0 +1,122 @@
+//! The rules as a whole: what they may never say, how faults are told, what a user's files can do.
+
+use holdup_analysis::rules::{RuleKind, Rules};
+use holdup_parsers::envelope::Stream;
+use holdup_parsers::evidence::{LineMap, Snapshot, Text};
+use holdup_parsers::goroutines;
+
+fn dump(text: &str) -> Snapshot {
+    let text = Text::from_vec(text.trim_start_matches('\n').as_bytes().to_vec());
+    let stream = Stream { text, lines: LineMap::identity(0), ..Stream::default() };
+    let mut snapshots = goroutines::parse(&stream);
+    assert_eq!(snapshots.len(), 1);
+    snapshots.remove(0)
+}
+
+fn corpus(name: &str) -> Snapshot {
+    let path = format!("{}/../corpus/rules/{name}", env!("CARGO_MANIFEST_DIR"));
+    dump(&std::fs::read_to_string(&path).expect(&path))
+}
+
+/// The stack of an idle goroutine, but stopped in a call that is never idle.
+fn stopped(example: &str, state: &str, frames: &[&str]) -> String {
+    let rest: Vec<&str> = example.trim_start_matches('\n').lines().skip(1).collect();
+    let top: String = frames.iter().map(|f| format!("{f}(0xc000123450)\n\t/src/x.go:1 +0x1\n")).collect();
+    format!("goroutine 7 [{state}, 9 minutes]:\n{top}{}\n", rest.join("\n"))
+}
+
+#[test]
+fn nobody_who_waits_for_a_lock_a_write_a_file_or_a_child_is_idle() {
+    let rules = Rules::builtin();
+    let nl = "github.com/vishvananda/netlink";
+    let (receive, execute) =
+        (format!("{nl}/nl.(*NetlinkSocket).Receive"), format!("{nl}/nl.(*NetlinkRequest).Execute"));
+    let calls: &[(&str, &[&str])] = &[
+        ("sync.Mutex.Lock", &["sync.runtime_SemacquireMutex", "sync.(*Mutex).lockSlow", "sync.(*Mutex).Lock"]),
+        ("semacquire", &["sync.runtime_Semacquire", "sync.(*RWMutex).RLock"]),
+        (
+            "IO wait",
+            &["internal/poll.runtime_pollWait", "internal/poll.(*pollDesc).waitWrite", "internal/poll.(*FD).Write"],
+        ),
+        ("syscall", &["syscall.Syscall6", "syscall.openat", "os.OpenFile"]),
+        ("syscall", &["syscall.Syscall6", "syscall.wait4", "os.(*Process).Wait", "os/exec.(*Cmd).Wait"]),
+        ("syscall", &["syscall.Syscall6", "syscall.recvfrom", &receive, &execute]),
+        ("select", &["net/http.(*persistConn).roundTrip", "net/http.(*Client).Do"]),
+        ("chan receive", &["github.com/godbus/dbus/v5.(*Object).Call", "main.ask"]),
+    ];
+    let (mut seen, mut wrong) = (0, Vec::new());
+    for rule in rules.iter().filter(|r| r.kind == RuleKind::Benign) {
+        let Some(example) = &rule.example else { continue };
+        seen += 1;
+        for (state, frames) in calls {
+            let s = dump(&stopped(example, state, frames));
+            if let Some(found) = rules.bind(&s).benign(&s, &s.goroutines[0]) {
+                wrong.push(format!("{} calls {} idle under {:?}", found.id, rule.id, frames.last()));
+            }
+        }
+    }
+    assert!(seen > 50, "{seen} examples");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn healthy_daemons_are_known_to_the_last_goroutine() {
+    let rules = Rules::builtin();
+    for (name, role, count) in [
+        ("healthy-kubelet.txt", "kubelet", 163),
+        ("healthy-containerd.txt", "containerd", 138),
+        ("healthy-dockerd.txt", "dockerd", 63),
+    ] {
+        let s = corpus(name);
+        assert_eq!(s.goroutines.len(), count, "{name}");
+        let bound = rules.bind(&s);
+        assert_eq!(bound.role(&s).map(|r| r.role), Some(role));
+        for g in &s.goroutines {
+            let call = bound.rpc(&s, g).is_some() || bound.external(&s, g).is_some();
+            let known = bound.benign(&s, g).is_some() || call || bound.symptom(&s, g).is_some();
+            assert!(known, "{name}: {}", String::from_utf8_lossy(s.block(g)));
+        }
+    }
+}
+
+#[test]
+fn faults_are_told_with_line_and_column() {
+    let places = |text: &str, builtin| -> Vec<(u32, u32)> {
+        let errors = Rules::parse(&[("mine.toml".into(), text.into())], builtin).expect_err(text);
+        errors.iter().map(|e| (e.line, e.column)).collect()
+    };
+    let head = "[[benign]]\nid = \"x\"\nwhy = \"y\"\n";
+    assert_eq!(places("[[benign]]\nid = \"a b\"\nwhy = \"y\"\nstack = [\"a.b\"]\n", true), [(2, 6)]);
+    assert_eq!(places(&format!("{head}stack = [\"next\"]\nstates = [\"sleeping\"]\n"), true), [(4, 10), (5, 11)]);
+    assert_eq!(places("off = [\"no-such\"]\n", true), [(1, 8)]);
+    assert_eq!(places("[[benign]]\nid = \"x\"\nwhy = 3\n", false), [(3, 7)]);
+    assert_eq!(places(&format!("{head}stack = [\"a.b\"]\n").repeat(2), false), [(6, 6)]);
+    assert_eq!(places("[[benign]\n", false)[0].0, 1);
+}
+
+const LOOP: &str = "
+goroutine 7 [select, 3 minutes]:
+k8s.io/apimachinery/pkg/util/wait.BackoffUntil(0x1)
+	/src/wait.go:1 +0x1
+main.main()
+	/src/main.go:1 +0x1
+";
+
+#[test]
+fn a_user_adds_replaces_and_switches_off() {
+    let s = dump(LOOP);
+    let fired = |rules: &Rules| rules.bind(&s).benign(&s, &s.goroutines[0]).map(|r| (r.id.clone(), r.why.clone()));
+    let builtin = Rules::builtin();
+    let (id, _) = fired(&builtin).expect("a built-in rule");
+    assert!(builtin.show(&id).is_some_and(|r| r.builtin && r.line > 0 && !r.looks_like.is_empty()));
+    let off = Rules::parse(&[("mine.toml".into(), format!("off = [\"{id}\"]\n"))], true).expect("good");
+    assert_eq!(fired(&off), None);
+    assert_eq!(off.iter().count() + 1, builtin.iter().count());
+    let mine = format!("[[benign]]\nid = \"{id}\"\nwhy = \"mine\"\nstack = [\"wait.BackoffUntil\"]\n");
+    let own = Rules::parse(&[("mine.toml".into(), mine.clone())], true).expect("good");
+    assert_eq!(fired(&own), Some((id.clone(), "mine".into())));
+    assert!(own.show(&id.to_uppercase()).is_some_and(|r| !r.builtin && r.file == "mine.toml" && r.line == 2));
+    assert_eq!(Rules::parse(&[("mine.toml".into(), mine)], false).expect("good").iter().count(), 1);
+    let none = Rules::none();
+    assert_eq!((none.iter().count(), fired(&none)), (0, None));
+}
