@@ -133,22 +133,19 @@ pub fn daemon_of(case: &Case<'_>, servers: &Servers, p: usize) -> Option<(Key, L
         .filter(|rule| rule.client_role.as_deref() == Some(process.role.as_str()))
         .filter_map(|rule| rule.server_role.as_deref())
         .collect();
-    let mut handlers: Vec<&Server> =
-        servers.by_key.values().flatten().filter(|x| roles.contains(x.role.as_str())).collect();
-    let names = |x: &&Server| {
-        // `terway` calls `terwayd`, `cilium-cni` calls `cilium-agent`: a plugin and its daemon share a name.
-        let daemon = case.snaps[x.snap].name.as_str();
-        let stem = process.name.split(['-', '_']).next().unwrap_or("");
-        stem.len() >= 3 && daemon.starts_with(stem)
-    };
-    if roles.is_empty() {
-        handlers = servers.by_key.values().flatten().filter(names).collect();
-    } else if handlers.iter().any(names) {
-        handlers.retain(names);
+    // `terway` calls `terwayd`, `cilium-cni` calls `cilium-agent`: a plugin and its daemon share a name.
+    let stem = process.name.split(['-', '_']).next().unwrap_or("");
+    let named = |x: &&Server| stem.len() >= 3 && case.snaps[x.snap].name.starts_with(stem);
+    let mut handlers: Vec<&Server> = servers.by_key.values().flatten().filter(named).collect();
+    if handlers.is_empty() {
+        handlers = servers.by_key.values().flatten().filter(|x| roles.contains(x.role.as_str())).collect();
     }
-    let best = handlers
-        .into_iter()
-        .max_by_key(|x| (case.snaps[x.snap].goroutine(x.goroutine).minutes, std::cmp::Reverse(x.goroutine)))?;
+    // Most calls of a plugin end among the many that queue for a lock, not at the one that holds it.
+    let best = handlers.into_iter().max_by_key(|x| {
+        let there = &case.snaps[x.snap];
+        let queues = there.waits[x.goroutine].primitive.is_exclusive_lock();
+        (queues, there.goroutine(x.goroutine).minutes, std::cmp::Reverse((x.snap, x.goroutine)))
+    })?;
     let there = &case.snaps[best.snap];
     let handler = there.goroutine(best.goroutine);
     let text = format!("{} calls {}, whose handlers are stuck", process.label(), there.name);

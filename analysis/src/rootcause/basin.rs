@@ -32,7 +32,7 @@ pub struct Basin {
     pub symptom: Option<(usize, usize)>,
     /// The node whose way to the end tells most.
     pub start: Option<Key>,
-    start_rank: (bool, u32, u32, u32),
+    start_rank: (u32, bool, u32, u32),
 }
 
 /// All basins.
@@ -128,7 +128,7 @@ impl Basins {
                 }
             }
         }
-        let rank = (symptom, changes, depth, age);
+        let rank = (changes, symptom, depth, age);
         if basin.start.is_none() || rank > basin.start_rank {
             basin.start = Some(key);
             basin.start_rank = rank;
