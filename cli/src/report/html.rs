@@ -1,6 +1,6 @@
 //! The page: one file that opens offline, reads well without script, and answers on its first screen.
 
-use super::escape::{html, push_html, push_html_bytes, script_json};
+use super::escape::{html, push_html, push_html_bytes, script_json, visible};
 use super::graph::{self, Scope};
 use super::members::{self, Found};
 use super::quote::{self, Quotes};
@@ -33,15 +33,15 @@ const ROWS: usize = 400;
 
 #[derive(Template)]
 #[template(path = "report.html")]
-struct Page<'a> {
+struct Page {
     w: &'static Words,
     lang: &'static str,
     kind: &'static str,
     verdict: &'static str,
-    summary: &'a str,
+    summary: String,
     facts: Vec<String>,
     trust: String,
-    version: &'a str,
+    version: String,
     read: String,
     made_by: String,
     style: &'static str,
@@ -94,12 +94,12 @@ pub fn write(incident: &Incident<'_>, style: &Style) -> String {
         lang: style.lang.tag(),
         kind: diagnosis.verdict.kind.as_str(),
         verdict: view.verdict(),
-        summary: &diagnosis.verdict.summary,
+        summary: visible(&diagnosis.verdict.summary),
         facts,
         trust: writer.trust(diagnosis.verdict.trust),
-        version: &diagnosis.tool.version,
+        version: visible(&diagnosis.tool.version),
         read: view.what_was_read(),
-        made_by: fill(view.words.made_by, &[("what", &diagnosis.tool.version)]),
+        made_by: fill(view.words.made_by, &[("what", &visible(&diagnosis.tool.version))]),
         style: CSS,
         script: SCRIPT,
         answer: writer.answer(),
