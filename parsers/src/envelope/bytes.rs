@@ -86,7 +86,9 @@ fn strip_codes(text: &[u8], out: &mut Vec<u8>) {
     while let Some(at) = memchr::memchr2(0, 0x1b, rest) {
         out.extend_from_slice(rest.get(..at).unwrap_or(&[]));
         let tail = rest.get(at + 1..).unwrap_or(&[]);
-        let skip = if rest.get(at) == Some(&0) { 0 } else { sequence(tail) };
+        // Padding is long: its NUL bytes are skipped together.
+        let padding = || tail.iter().position(|&b| b != 0).unwrap_or(tail.len());
+        let skip = if rest.get(at) == Some(&0) { padding() } else { sequence(tail) };
         rest = tail.get(skip..).unwrap_or(&[]);
     }
     out.extend_from_slice(rest);
