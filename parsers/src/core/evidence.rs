@@ -91,6 +91,7 @@ impl CoreFile {
         snapshot.process = ProcessHint { go_version: go.version.as_ref().map(|v| v.text.clone()), ..self.process() };
         let lost = |problem: &Problem| problem.severity > crate::evidence::Severity::Note;
         snapshot.complete = !self.problems.iter().chain(&go.problems).any(lost);
+        snapshot.memory = Some(go.memory_facts());
         let by_id: FxHashMap<u64, _> = go.goroutines.iter().map(|g| (g.id, g)).collect();
         for parsed in &mut snapshot.goroutines {
             let Some(g) = parsed.id.and_then(|id| by_id.get(&id)) else { continue };

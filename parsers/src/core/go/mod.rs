@@ -7,8 +7,11 @@
 mod args;
 mod buildinfo;
 mod code;
+mod defers;
 mod goroutines;
 pub mod layouts;
+mod locks;
+mod machine;
 mod moduledata;
 pub mod pclntab;
 mod print;
@@ -29,6 +32,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 pub use buildinfo::Version;
+pub use defers::Pending;
 pub use goroutines::Goroutine;
 pub use moduledata::ModuleData;
 pub use print::Level;
@@ -79,6 +83,8 @@ pub struct Go<'m> {
     sites: RefCell<FxHashMap<u64, Rc<Site>>>,
     deltas: RefCell<FxHashMap<u64, i32>>,
     functions: RefCell<FxHashMap<u64, Option<Function>>>,
+    codes: RefCell<FxHashMap<u64, Rc<machine::Code>>>,
+    releasing: RefCell<FxHashMap<u64, bool>>,
     steps: Cell<u64>,
 }
 
@@ -119,6 +125,8 @@ impl<'m> Go<'m> {
             sites: RefCell::default(),
             deltas: RefCell::default(),
             functions: RefCell::default(),
+            codes: RefCell::default(),
+            releasing: RefCell::default(),
             steps: Cell::new(STEPS),
         };
         let mut problems = Vec::new();

@@ -41,6 +41,8 @@ pub struct Site {
     pub function: Function,
     /// Calls, innermost first.
     pub calls: Vec<Call>,
+    /// Where each inlined call returns to, relative to the function's entry: names an inlining.
+    pub(super) parents: Vec<i32>,
     /// How to print the arguments of the last.
     pub arguments: ArgumentPlan,
 }
@@ -64,7 +66,7 @@ impl Go<'_> {
     }
 
     fn make_site(&self, function: &Function, pc: u64) -> Site {
-        let mut calls = Vec::new();
+        let (mut calls, mut parents) = (Vec::new(), Vec::new());
         let mut at = pc;
         if let Some(tree) = self.table.funcdata(function, inline_tree_kind(self.minor)) {
             while let Some(index) = self.table.pcdata(function, PCDATA_INLINE, at).filter(|&index| index >= 0) {
@@ -72,6 +74,7 @@ impl Go<'_> {
                     break;
                 };
                 calls.push(self.call(function, self.table.name_at(inlined.name), inlined.id, at, true));
+                parents.push(inlined.parent_pc);
                 at = function.entry.wrapping_add_signed(i64::from(inlined.parent_pc));
                 if calls.len() >= DEEPEST {
                     break;
@@ -81,7 +84,7 @@ impl Go<'_> {
         calls.push(self.call(function, self.table.name(function), function.id, at, false));
         // Up to 1.20 arguments were looked up where the outermost call stands, since then at the physical counter.
         let arguments = ArgumentPlan::read(self, function, if self.minor >= 21 { pc } else { at });
-        Site { function: *function, calls, arguments }
+        Site { function: *function, calls, parents, arguments }
     }
 
     fn call(&self, function: &Function, name: &str, id: u8, pc: u64, inlined: bool) -> Call {
