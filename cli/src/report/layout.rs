@@ -254,25 +254,26 @@ impl Net {
             let count = self.rows.len();
             for step in 0..count {
                 let at = if pass % 2 == 0 { step } else { count - 1 - step };
-                let wanted: Vec<f64> = self.rows[at]
-                    .iter()
-                    .map(|&node| {
-                        let (mut sum, mut weight) = (0.0, 0.0);
-                        for &other in self.up[node].iter().chain(&self.down[node]) {
-                            let pull = if self.spine[node] && self.spine[other] { 40.0 } else { 1.0 };
-                            sum += pull * self.x[other];
-                            weight += pull;
-                        }
-                        if weight > 0.0 { sum / weight } else { self.x[node] }
-                    })
-                    .collect();
+                let wanted: Vec<(f64, f64)> = self.rows[at].iter().map(|&node| self.wish(node)).collect();
                 self.squeeze(at, &wanted);
             }
         }
     }
 
+    /// Where a box wants to be, and how much: the spine upon one line, the others in the middle of their neighbours.
+    fn wish(&self, node: usize) -> (f64, f64) {
+        if self.spine[node] {
+            return (0.0, 60.0);
+        }
+        let around = || self.up[node].iter().chain(&self.down[node]);
+        match around().count() {
+            0 => (self.x[node], 1.0),
+            n => (around().map(|&other| self.x[other]).sum::<f64>() / n as f64, 1.0),
+        }
+    }
+
     /// Puts a layer's boxes as near to where they want to be as their order and widths allow.
-    fn squeeze(&mut self, at: usize, wanted: &[f64]) {
+    fn squeeze(&mut self, at: usize, wanted: &[(f64, f64)]) {
         let row = &self.rows[at];
         let mut offsets = Vec::with_capacity(row.len());
         let mut offset = 0.0;
@@ -282,20 +283,20 @@ impl Net {
             }
             offsets.push(offset);
         }
-        // Pools of boxes that touch: sum of wishes, count.
-        let mut pools: Vec<(f64, usize)> = Vec::new();
-        for (want, offset) in wanted.iter().zip(&offsets) {
-            let mut pool = (want - offset, 1);
-            while let Some(last) = pools.last().filter(|last| last.0 / last.1 as f64 > pool.0 / pool.1 as f64) {
-                pool = (pool.0 + last.0, pool.1 + last.1);
+        // Pools of boxes that touch: weighted sum of wishes, weight, count.
+        let mut pools: Vec<(f64, f64, usize)> = Vec::new();
+        for ((want, weight), offset) in wanted.iter().zip(&offsets) {
+            let mut pool = ((want - offset) * weight, *weight, 1);
+            while let Some(last) = pools.last().filter(|last| last.0 / last.1 > pool.0 / pool.1) {
+                pool = (pool.0 + last.0, pool.1 + last.1, pool.2 + last.2);
                 pools.pop();
             }
             pools.push(pool);
         }
         let mut next = 0;
-        for (sum, count) in pools {
+        for (sum, weight, count) in pools {
             for _ in 0..count {
-                self.x[row[next]] = sum / count as f64 + offsets[next];
+                self.x[row[next]] = sum / weight + offsets[next];
                 next += 1;
             }
         }
