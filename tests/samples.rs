@@ -875,9 +875,9 @@ fn poison(value: &mut serde_json::Value, evil: &str) {
     match value {
         serde_json::Value::Object(fields) => {
             for (name, field) in fields {
-                if !KEEP.contains(&name.as_str()) || field.is_object() || field.is_array() && name != "snapshots" {
-                    poison(field, evil);
-                } else if name == "snapshots" && field.as_array().is_some_and(|a| a.iter().any(|v| v.is_object())) {
+                let ids = name == "snapshots" && field.as_array().is_some_and(|a| a.iter().all(|v| v.is_string()));
+                let word = KEEP.contains(&name.as_str()) && !field.is_object() && !field.is_array();
+                if !ids && !word {
                     poison(field, evil);
                 }
             }

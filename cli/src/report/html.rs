@@ -640,10 +640,8 @@ impl<'a> Writer<'_, 'a> {
                         Some(_) => i == 1 + 2 * frame,
                         None => line.starts_with(b"created by "),
                     };
-                    if starts || i == 0 {
-                        if std::mem::replace(&mut open, false) {
-                            out.push_str("</span>");
-                        }
+                    if starts && std::mem::replace(&mut open, false) {
+                        out.push_str("</span>");
                     }
                     if starts {
                         let class = match group.frames.get(frame) {

@@ -27,8 +27,8 @@ pub fn file(view: &View<'_>, graph: &Graph) -> String {
 
 /// Appends the picture; with links and without a style of its own if it stands in the page. Gives back its width.
 pub fn write(out: &mut String, view: &View<'_>, graph: &Graph, in_page: bool) -> f64 {
-    let texts: Vec<[String; 2]> = graph.boxes.iter().map(|b| texts(b)).collect();
-    let sizes: Vec<Size> = texts.iter().map(|lines| size(lines)).collect();
+    let texts: Vec<[String; 2]> = graph.boxes.iter().map(texts).collect();
+    let sizes: Vec<Size> = texts.iter().map(size).collect();
     let ends: Vec<(usize, usize)> = graph.arrows.iter().map(|a| (a.from, a.to)).collect();
     let spine: Vec<bool> = graph.boxes.iter().map(|b| b.chain).collect();
     let layout = lay_out(&sizes, &ends, &spine);
