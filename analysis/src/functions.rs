@@ -72,8 +72,6 @@ pub struct Function {
     pub standard: bool,
     /// Its receiver's type with the package, vendor prefix removed; empty for plain functions.
     pub type_name: String,
-    /// Package without vendor prefix.
-    pub package: String,
     /// The function or method without closures.
     pub outer: String,
     /// Package, receiver and [`Self::outer`]: closures of one function share it.
@@ -124,7 +122,6 @@ fn describe(full: &str) -> Function {
         named_locked: outer.len() > 6 && (outer.ends_with("Locked") || outer.ends_with("NoLock")),
         class,
         type_name,
-        package: package.to_string(),
         outer: outer.to_string(),
         family,
     }

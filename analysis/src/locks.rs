@@ -201,6 +201,12 @@ pub fn gather(snap: &Snap<'_>, offsets: &Offsets) -> Vec<LockGroup> {
         }
     }
     drop_colliding_addresses(&mut locks);
+    if !snap.s.complete {
+        // The goroutine that would have taught the offset may be in the part that is lost.
+        for lock in locks.iter_mut().filter(|l| l.identity == Identity::Object) {
+            lock.address = None;
+        }
+    }
     for (n, lock) in locks.iter_mut().enumerate() {
         lock.id = format!("{}/l{}", snap.id, n + 1);
     }

@@ -19,8 +19,6 @@ pub struct Group {
 pub struct Snap<'a> {
     /// `s1`.
     pub id: String,
-    /// Index into `Evidence::snapshots`.
-    pub index: usize,
     /// The evidence.
     pub s: &'a Snapshot,
     /// Its functions.
@@ -50,19 +48,8 @@ impl<'a> Snap<'a> {
         let waits: Vec<Wait> = s.goroutines.iter().map(|g| waits::classify(s, &functions, arguments, g)).collect();
         let (groups, group_of) = group(s);
         let (role, name) = identify(s, &bound);
-        let mut snap = Snap {
-            id: format!("s{}", index + 1),
-            index,
-            s,
-            functions,
-            bound,
-            arguments,
-            waits,
-            groups,
-            group_of,
-            role,
-            name,
-        };
+        let mut snap =
+            Snap { id: format!("s{}", index + 1), s, functions, bound, arguments, waits, groups, group_of, role, name };
         for i in 0..snap.groups.len() {
             let Some(&first) = snap.groups[i].members.first() else { continue };
             snap.groups[i].idle = snap.judge_idle(first as usize);

@@ -8,7 +8,16 @@ fn main() {
     let go = core::go::Go::find(&core).expect("Go");
     let facts = go.memory_facts();
     for lock in &facts.locks {
-        println!("{:#x} {} locked={:?} readers={:?} counted={:?} {} queue={:?}", lock.address, lock.kind, lock.locked, lock.readers, lock.counted_waiters, lock.words, lock.queue.iter().take(5).map(|w| (w.goroutine, w.mode)).collect::<Vec<_>>());
+        println!(
+            "{:#x} {} locked={:?} readers={:?} counted={:?} {} queue={:?}",
+            lock.address,
+            lock.kind,
+            lock.locked,
+            lock.readers,
+            lock.counted_waiters,
+            lock.words,
+            lock.queue.iter().take(5).map(|w| (w.goroutine, w.mode)).collect::<Vec<_>>()
+        );
     }
     for release in &facts.releases {
         println!("{release:x?}");

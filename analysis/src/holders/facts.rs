@@ -49,8 +49,6 @@ pub enum FactKind {
     Younger,
     /// Against: idle by design.
     IdleByDesign,
-    /// Against: its receiver is printed with `?`, so the pointer says nothing.
-    StaleReceiver,
     /// Against: others fit as well.
     Rivals,
 }
@@ -100,8 +98,6 @@ pub fn gather(snap: &Snap<'_>, lock: &LockGroup, n: usize, scan: &Scan, found: &
 
 /// Where the waiters take the lock.
 pub struct Acquisition {
-    /// The function.
-    pub family: String,
     /// Its symbol.
     pub func: holdup_parsers::evidence::Sym,
     /// Source line of the call.
@@ -123,7 +119,6 @@ fn acquisitions(snap: &Snap<'_>, lock: &LockGroup) -> Vec<Acquisition> {
         let slot = *index.entry(frame.site).or_insert_with(|| {
             let site = snap.s.site(frame.site);
             places.push(Acquisition {
-                family: snap.functions.get(site.func).family.clone(),
                 func: site.func,
                 line: site.line,
                 file: site.file,

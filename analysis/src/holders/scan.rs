@@ -20,8 +20,6 @@ pub struct PointerSighting {
     pub frame: u32,
     /// The lock's address less the pointer, in bytes.
     pub offset: u64,
-    /// It is the frame's first argument.
-    pub first: bool,
 }
 
 /// A frame of a function that takes a lock, past (or before) the call.
@@ -153,12 +151,8 @@ impl Scan {
                         if own_lock == lock as u32 && n <= snap.waits[i].acquirer {
                             continue;
                         }
-                        let sighting = PointerSighting {
-                            goroutine: i as u32,
-                            frame: n as u32,
-                            offset: address - word.value,
-                            first: word.first,
-                        };
+                        let sighting =
+                            PointerSighting { goroutine: i as u32, frame: n as u32, offset: address - word.value };
                         let list = &mut scan.pointers[lock];
                         // A lock's own waiters show its object again and again further out: a few are enough.
                         if own_lock != lock as u32 || list.len() < KEPT {

@@ -35,7 +35,7 @@ fn points(kind: FactKind) -> i32 {
         FactKind::Circle => 12,
         FactKind::Family | FactKind::Sibling | FactKind::Neighbour => 8,
         FactKind::OldestTie => 3,
-        FactKind::StaleReceiver | FactKind::Rivals => 0,
+        FactKind::Rivals => 0,
         FactKind::Younger => -25,
         FactKind::IdleByDesign => -30,
     }

@@ -58,7 +58,7 @@ fn word(kind: FactKind) -> &'static str {
     match kind {
         FactKind::MemoryRelease | FactKind::MemoryHint => "memory",
         FactKind::LaterLineSameObject | FactKind::LaterLine => "later-line",
-        FactKind::Pointer | FactKind::PointerNear | FactKind::StaleReceiver => "pointer",
+        FactKind::Pointer | FactKind::PointerNear => "pointer",
         FactKind::KnownHolder | FactKind::KnownHolderSometimes => "rule",
         FactKind::NamedLocked => "name",
         FactKind::OnceRunner => "once",
