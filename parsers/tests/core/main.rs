@@ -4,5 +4,6 @@ mod damage;
 mod dumps;
 mod evidence;
 mod fresh;
+mod locks;
 mod oracle;
 mod programs;
