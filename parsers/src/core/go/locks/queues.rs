@@ -78,10 +78,13 @@ impl Go<'_> {
                     continue;
                 }
                 let queue = self.list(head, "wait", ids);
-                if queue.iter().any(|waiter| waiter.goroutine == g.id) {
-                    let counters = cond.wrapping_add(NOTIFY);
-                    let (wait, notify) =
-                        (self.memory.u32(counters).ok()?, self.memory.u32(counters.wrapping_add(4)).ok()?);
+                let counters = cond.wrapping_add(NOTIFY);
+                let count = |at: u64| self.memory.u32(at).unwrap_or(0);
+                let (wait, notify) = (count(counters), count(counters.wrapping_add(4)));
+                // As many have come and not been notified as are on the list, or a few more that are on their way.
+                let expected = queue.len()..=queue.len() + 1000;
+                let fits = expected.contains(&(wait.wrapping_sub(notify) as usize));
+                if fits && queue.iter().any(|waiter| waiter.goroutine == g.id) {
                     return Some(LockWord {
                         address: cond,
                         kind: "cond",
