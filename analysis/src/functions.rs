@@ -1,5 +1,6 @@
 //! What each distinct function of a snapshot is, worked out once so that millions of frames cost a table look-up.
 
+use crate::rules::is_plumbing;
 use holdup_parsers::evidence::{FunctionName, Snapshot, Sym};
 
 /// What a function is to the analysis.
@@ -78,6 +79,8 @@ pub struct Function {
     pub family: String,
     /// It is a thin wrapper that locks for its caller: `Lock`, `RLock`, `lock`, `lockContainer` …
     pub lock_wrapper: bool,
+    /// Part of a library's machinery (grpc, ttrpc, http …): it says little about what a goroutine is for.
+    pub plumbing: bool,
     /// Its name promises that the caller holds the lock: `…Locked`.
     pub named_locked: bool,
 }
@@ -119,6 +122,7 @@ fn describe(full: &str) -> Function {
     Function {
         standard: name.is_standard_library() || name.is_runtime(),
         lock_wrapper: class == Class::Other && is_lock_wrapper(outer),
+        plumbing: is_plumbing(name.without_vendor()),
         named_locked: outer.len() > 6 && (outer.ends_with("Locked") || outer.ends_with("NoLock")),
         class,
         type_name,

@@ -88,17 +88,20 @@ impl<'a> Snap<'a> {
     /// library, else the innermost that is not machinery.
     pub fn telling_frame(&self, i: usize) -> usize {
         let frames = self.s.frames_of(self.goroutine(i));
-        let own = frames.iter().position(|f| {
-            let function = self.function(f.site);
-            function.class == Class::Other && !function.lock_wrapper
-        });
-        own.unwrap_or(self.waits[i].caller).min(frames.len().saturating_sub(1))
+        let telling = |plumbing: bool| {
+            frames.iter().position(|f| {
+                let function = self.function(f.site);
+                function.class == Class::Other && !function.lock_wrapper && (plumbing || !function.plumbing)
+            })
+        };
+        telling(false).or_else(|| telling(true)).unwrap_or(self.waits[i].caller).min(frames.len().saturating_sub(1))
     }
 
     /// What a goroutine's label says: its number and what it does.
     pub fn goroutine_label(&self, i: usize) -> String {
         let g = self.goroutine(i);
-        let what = self.frame_name(i, self.telling_frame(i));
+        let call = if self.waits[i].primitive.is_exclusive_lock() { None } else { self.bound.rpc_client(self.s, g) };
+        let what = call.map_or_else(|| self.frame_name(i, self.telling_frame(i)).to_string(), |call| call.name());
         match g.id {
             Some(id) => format!("{} goroutine {id} {what}", self.name),
             None => format!("{} {what}", self.name),

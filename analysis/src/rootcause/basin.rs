@@ -69,7 +69,7 @@ impl Basins {
         basins
     }
 
-    /// End of a node, the number of steps to it, and how many of them lead into another process.
+    /// End of a node, the number of steps to it, and how many of them lead to a lock or into another process.
     fn resolve(&self, case: &Case<'_>, start: Key, memo: &mut FxHashMap<Key, (End, u32, u32)>) -> (End, u32, u32) {
         let mut path = Vec::new();
         let mut at = start;
@@ -93,7 +93,9 @@ impl Basins {
         let mut after = at;
         for &key in path.iter().rev() {
             depth += 1;
-            changes += u32::from(process_of(case, key) != process_of(case, after));
+            // A lock on the way tells as much as a step into another process.
+            let lock = matches!(after, Key::Lock(..));
+            changes += u32::from(lock || process_of(case, key) != process_of(case, after));
             memo.insert(key, (end, depth, changes));
             after = key;
         }

@@ -48,7 +48,7 @@ fn finding(case: &Case<'_>, graph: &WaitGraph, basins: &Basins, end: Key, basin:
             evidence.extend(link.evidence.iter().cloned());
         }
     }
-    let last = path.iter().rev().copied().find(|k| !matches!(k, Key::Resource(_))).unwrap_or(end);
+    let last = root_node(&path, end);
     let root = root(case, graph, last, end);
     if path.len() == 1 {
         trust = Trust::Likely;
@@ -173,25 +173,34 @@ fn is_moving(case: &Case<'_>, path: &[Key]) -> bool {
     false
 }
 
+/// Who the root is: the last of the path that can be acted upon. A goroutine rather than the thread that runs it.
+fn root_node(path: &[Key], end: Key) -> Key {
+    let last = path.iter().rposition(|k| !matches!(k, Key::Resource(_)));
+    match last {
+        Some(n) if n > 0 && matches!((path[n - 1], path[n]), (Key::Goroutine(..), Key::Thread(_))) => path[n - 1],
+        Some(n) => path[n],
+        None => end,
+    }
+}
+
 fn root(case: &Case<'_>, graph: &WaitGraph, last: Key, end: Key) -> Root {
-    let beyond = if last == end { None } else { Some(graph.describe(case, end).label) };
+    let beyond = match end {
+        Key::Resource(r) => graph.resources.get(r).map(|r| r.label.clone()),
+        _ if last == end => None,
+        _ => Some(graph.describe(case, end).label),
+    };
     let node = graph.describe(case, last);
     match last {
         Key::Goroutine(snap, i) => {
-            let doing = describe::doing(&case.snaps[snap], i);
-            let blocked_in = match beyond {
-                Some(label) if !doing.blocked_in.contains(&label) && !label.contains(&doing.blocked_in) => {
-                    format!("{}: {label}", doing.blocked_in)
-                }
-                Some(label) if label.contains(&doing.blocked_in) => label,
-                _ => doing.blocked_in,
+            let s = &case.snaps[snap];
+            let doing = describe::doing(s, i);
+            // The kernel's own word for it is better than what the call usually waits for.
+            let blocked_in = match (beyond, describe::syscall_name(s, i)) {
+                (Some(label), Some(call)) => format!("{call}: {label}"),
+                (Some(label), None) => label,
+                (None, _) => doing.blocked_in,
             };
-            Root {
-                node,
-                function: Some(doing.function),
-                blocked_in: Some(blocked_in),
-                minutes: case.snaps[snap].goroutine(i).minutes,
-            }
+            Root { node, function: Some(doing.function), blocked_in: Some(blocked_in), minutes: s.goroutine(i).minutes }
         }
         Key::Thread(t) => {
             let thread = &case.evidence.node.threads[t];
@@ -252,23 +261,37 @@ fn title(case: &Case<'_>, graph: &WaitGraph, held: Option<(usize, usize)>, end: 
         return format!("{process}: {} is locked and {why}", lock.label());
     }
     let function = root.function.as_deref().map_or(String::new(), |f| format!(" in {f}"));
+    let process_name = |snap: usize| case.processes.all[case.processes.of_snap[snap]].label();
+    let who = match last {
+        Key::Goroutine(snap, i) => {
+            let id = case.snaps[snap].goroutine(i).id.map_or(String::new(), |id| format!(" goroutine {id}"));
+            format!("{}{id}", process_name(snap))
+        }
+        Key::Thread(t) => {
+            let thread = &case.evidence.node.threads[t];
+            let process = super::process_of(case, last).map(|p| case.processes.all[p].label());
+            let name = process.or_else(|| thread.comm.clone()).unwrap_or_else(|| "a thread".into());
+            match thread.state {
+                Some('D') => format!("{name} (state D, uninterruptible)"),
+                _ => name,
+            }
+        }
+        _ => graph.describe(case, last).label,
+    };
+    let is_stuck = match last {
+        _ if what.is_empty() => format!("{who} does not go on"),
+        Key::Goroutine(..) => format!("{who} is stuck{function}: {what}"),
+        // `systemd 1 is stopped by a signal` says who by itself.
+        _ if what.contains(" is ") => what,
+        _ => format!("{who} waits for {what}"),
+    };
     match (held, last) {
-        (Some((s, l)), Key::Goroutine(snap, i)) if snap == s => {
-            let process = case.processes.all[case.processes.of_snap[s]].label();
-            let id = case.snaps[snap].goroutine(i).id.map_or(String::new(), |id| format!(" goroutine {id}"));
-            format!("{process}{id} holds {} while stuck{function}: {what}", case.locks[s][l].label())
+        (Some((s, l)), Key::Goroutine(snap, _)) if snap == s => {
+            let stuck = is_stuck.replacen(&format!("{who} is stuck"), "while stuck", 1);
+            format!("{who} holds {} {stuck}", case.locks[s][l].label())
         }
-        (Some((s, l)), _) => {
-            let process = case.processes.all[case.processes.of_snap[s]].label();
-            let who = graph.describe(case, last).label;
-            format!("{process} holds {} until {who} goes on: {what}", case.locks[s][l].label())
-        }
-        (None, Key::Goroutine(snap, i)) => {
-            let process = case.processes.all[case.processes.of_snap[snap]].label();
-            let id = case.snaps[snap].goroutine(i).id.map_or(String::new(), |id| format!(" goroutine {id}"));
-            format!("{process}{id} is stuck{function}: {what}")
-        }
-        (None, _) => format!("{}: {what}", root.node.label),
+        (Some((s, l)), _) => format!("{} holds {} while {is_stuck}", process_name(s), case.locks[s][l].label()),
+        (None, _) => is_stuck,
     }
 }
 
