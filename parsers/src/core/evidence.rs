@@ -35,6 +35,11 @@ impl CoreFile {
                     let frames = go.thread_frames(thread, THREAD_FRAMES).into_iter();
                     row.frames = frames.map(|function| StackFrame { function, ..StackFrame::default() }).collect();
                 }
+                if go.deferred_calls_skipped() {
+                    let message =
+                        "there are too many pending deferred calls to follow all: holders of some locks are not shown";
+                    problems.push(Problem::warning(None, message));
+                }
                 problems.extend(go.problems);
             }
             Err(GoError::NotGo) => {

@@ -113,7 +113,7 @@ fn releases_that_count_belong_to_true_holders() {
     }
     println!("{shown} of {all} holders by defer shown");
     assert!(all > 150, "{all}");
-    assert!(shown * 100 >= all * 94, "{shown} of {all}");
+    assert!(shown * 100 >= all * 97, "{shown} of {all}");
 }
 
 /// A frame's pointer behind a Lock call is no proof, but on a lock that is held it should point at the holder.

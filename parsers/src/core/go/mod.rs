@@ -43,6 +43,9 @@ pub use unwind::Frame;
 /// Frames walked for one core altogether; 100,000 goroutines with 100 frames, printed, take a tenth.
 const STEPS: u64 = 200_000_000;
 
+/// Instructions of deferred calls that are followed for one core: about a second's worth.
+const INTERPRETED: u64 = 30_000_000;
+
 /// Why the Go runtime was not found in a core.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GoError {
@@ -85,6 +88,8 @@ pub struct Go<'m> {
     functions: RefCell<FxHashMap<u64, Option<Function>>>,
     codes: RefCell<FxHashMap<u64, Rc<machine::Code>>>,
     releasing: RefCell<FxHashMap<u64, bool>>,
+    touching: RefCell<FxHashMap<u64, bool>>,
+    interpretable: Cell<u64>,
     steps: Cell<u64>,
 }
 
@@ -127,6 +132,8 @@ impl<'m> Go<'m> {
             functions: RefCell::default(),
             codes: RefCell::default(),
             releasing: RefCell::default(),
+            touching: RefCell::default(),
+            interpretable: Cell::new(INTERPRETED),
             steps: Cell::new(STEPS),
         };
         let mut problems = Vec::new();

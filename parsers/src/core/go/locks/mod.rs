@@ -14,6 +14,7 @@ use super::Go;
 use super::defers::Pending;
 use super::goroutines::Goroutine;
 use super::machine::Released;
+use super::pclntab::Function;
 use super::unwind::Frame;
 use crate::evidence::{DeferredRelease, HeldHint, LockWord, MemoryFacts, QueuedWaiter};
 use position::{Flow, Position};
@@ -28,7 +29,7 @@ const FRAMES: usize = 512;
 const FRAME: u64 = 1 << 16;
 
 /// Where a function stands, for one frame; the same frame asks for several locks.
-type Flows = FxHashMap<(u64, u64), Option<Rc<Flow>>>;
+type Flows = FxHashMap<(u64, u64, bool), Option<Rc<Flow>>>;
 
 impl Go<'_> {
     /// Reads everything that memory says about locks.
@@ -147,7 +148,7 @@ impl Go<'_> {
             released_window: false,
         };
         let Some(own) = own else { return release };
-        let position = self.position(own, lock, flows);
+        let position = self.position(own, lock, true, flows);
         release.past_acquisition = position.taken;
         release.released_window = position.given;
         let inner = frames.get(..call.frame.unwrap_or(0)).unwrap_or(&[]);
@@ -157,21 +158,21 @@ impl Go<'_> {
             release.released_window |= !other;
         }
         // A function that it called may have given the lock back for a while, too.
-        for frame in inner.iter().filter(|frame| !self.is_library(frame)) {
-            let position = self.position(frame, lock, flows);
+        for frame in inner.iter().filter(|frame| !self.is_library(&frame.function)) {
+            let position = self.position(frame, lock, true, flows);
             release.released_window |= position.given && position.certain;
         }
         release
     }
 
-    fn is_library(&self, frame: &Frame) -> bool {
-        let name = self.table.name(&frame.function);
+    fn is_library(&self, function: &Function) -> bool {
+        let name = self.table.name(function);
         let name = name.strip_prefix("internal/").unwrap_or(name);
         name.starts_with("runtime.") || name.starts_with("sync.") || name.starts_with("runtime/")
     }
 
-    fn position(&self, frame: &Frame, lock: u64, flows: &mut Flows) -> Position {
-        let flow = flows.entry((frame.sp, frame.pc)).or_insert_with(|| self.flow(frame).map(Rc::new));
+    fn position(&self, frame: &Frame, lock: u64, helpers: bool, flows: &mut Flows) -> Position {
+        let flow = flows.entry((frame.sp, frame.pc, helpers)).or_insert_with(|| self.flow(frame, helpers).map(Rc::new));
         flow.as_ref().filter(|flow| flow.concerns(lock)).map_or_else(Position::default, |flow| flow.position(lock))
     }
 
@@ -188,7 +189,7 @@ impl Go<'_> {
             return;
         }
         let wanted: FxHashSet<u64> = held.iter().map(|&(mutex, _)| mutex).collect();
-        for frame in frames.iter().filter(|frame| !self.is_library(frame)) {
+        for frame in frames.iter().filter(|frame| !self.is_library(&frame.function)) {
             let arguments = u64::try_from(frame.function.args).unwrap_or(0).min(1 << 12) + 64;
             let end = frame.argp.wrapping_add(arguments);
             let bytes = self.memory.up_to(frame.sp, end.saturating_sub(frame.sp).min(FRAME));
@@ -198,13 +199,16 @@ impl Go<'_> {
                 if !wanted.contains(&value) || !seen.insert(value) {
                     continue;
                 }
-                let position = self.position(frame, value, flows);
+                let holds = |position: Position| position.taken && !position.given && position.certain;
+                // What the functions that it calls do costs more to find out, and only matters if it took the lock.
+                let after_lock_call =
+                    holds(self.position(frame, value, false, flows)) && holds(self.position(frame, value, true, flows));
                 hints.push(HeldHint {
                     goroutine: g.id,
                     lock: held.iter().find(|(mutex, _)| *mutex == value).map_or(value, |&(_, lock)| lock),
                     function: self.table.name(&frame.function).to_owned(),
                     at: frame.sp + 8 * i as u64,
-                    after_lock_call: position.taken && !position.given && position.certain,
+                    after_lock_call,
                 });
             }
         }

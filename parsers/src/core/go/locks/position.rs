@@ -8,13 +8,18 @@ use super::graph;
 use super::names::{self, Action, READER_COUNT};
 use crate::core::elf::Arch;
 use crate::core::go::Go;
-use crate::core::go::machine::{Address, Code, Op, REGISTERS, Reg, Target, Value};
+use crate::core::go::machine::{Address, Code, Instruction, Op, REGISTERS, Reg, Target, Value};
+use crate::core::go::pclntab::Function;
 use crate::core::go::unwind::Frame;
 use rustc_hash::FxHashMap;
 
 /// Instructions of a function that is looked at.
 const LARGEST: usize = 20_000;
 const PCDATA_INLINE: u32 = 2;
+/// Functions that are called and work on locks for their callers: how deep, how large, how many a caller.
+const HELPERS_DEPTH: u32 = 2;
+const HELPER: u64 = 2048;
+const HELPERS: usize = 64;
 /// Bytes above a frame in which its function keeps its own arguments.
 const SPILLED: u64 = 128;
 /// Instructions between an atomic instruction and the slow part of its operation.
@@ -48,11 +53,15 @@ struct Operation {
 pub(super) struct Flow {
     /// Operations by instruction: calls, which take effect behind themselves.
     calls: FxHashMap<usize, Operation>,
+    /// Calls of functions that work on locks themselves.
+    helpers: FxHashMap<usize, Flow>,
     /// Inlined operations: which instruction belongs to which, and the operations.
     inlined: FxHashMap<usize, i32>,
     sites: FxHashMap<i32, Operation>,
     /// Successors of each instruction.
     next: Next,
+    /// Instructions that return.
+    returns: Vec<usize>,
     /// The instruction that the frame stands in.
     here: Option<usize>,
 }
@@ -61,26 +70,51 @@ type Registers = [Option<u64>; REGISTERS];
 type Next = Vec<graph::Successors>;
 
 impl Go<'_> {
-    /// Reads the lock operations of a frame's function; `None` if it has none, or its code is absent.
-    pub(super) fn flow(&self, frame: &Frame) -> Option<Flow> {
-        let ranges = self.inlined_operations(frame);
-        let code = self.decoded(&frame.function);
+    /// Reads the lock operations of a frame's function, and of functions that it calls if `helpers`; `None` if it has
+    /// none, or its code is absent.
+    pub(super) fn flow(&self, frame: &Frame, helpers: bool) -> Option<Flow> {
+        let mut entry: Registers = [None; REGISTERS];
+        let sp = match self.arch {
+            Arch::Amd64 => frame.fp.wrapping_sub(8),
+            Arch::Arm64 => frame.fp,
+        };
+        set(&mut entry, self.sp_register(), Some(sp));
+        self.flow_of(&frame.function, entry, Some(frame), if helpers { HELPERS_DEPTH } else { 0 })
+    }
+
+    /// The same for a function that was called with these registers and has returned.
+    fn helper(&self, entry: u64, mut registers: Registers, depth: u32) -> Option<Flow> {
+        let function = self.function_at(entry).filter(|function| function.entry == entry)?;
+        if depth == 0 || function.end - function.entry > HELPER || self.is_library(&function) {
+            return None;
+        }
+        // Its stack is gone.
+        set(&mut registers, self.sp_register(), None);
+        self.flow_of(&function, registers, None, depth - 1).filter(|flow| !flow.is_empty())
+    }
+
+    fn flow_of(&self, function: &Function, entry: Registers, frame: Option<&Frame>, depth: u32) -> Option<Flow> {
+        let ranges = self.inlined_operations(function);
+        let code = self.decoded(function);
         if code.instructions.is_empty() || code.instructions.len() > LARGEST {
             return None;
         }
-        let has_calls = ranges.is_some() || self.may_call_locks(&code);
-        if !has_calls {
+        if ranges.is_none() && !self.may_touch_locks(&code, depth) {
             return None;
         }
         let site_at = |address: u64| ranges.as_ref().and_then(|ranges| ranges.site(address));
         let next = self.successors(&code);
-        let here = code.instructions.iter().position(|i| i.address < frame.pc && frame.pc <= i.next);
+        let stands = |pc: u64| code.instructions.iter().position(|i| i.address < pc && pc <= i.next);
+        let here = frame.and_then(|frame| stands(frame.pc));
         let passed = here.map_or_else(Vec::new, |here| graph::passed(&next, here));
-        let states = self.registers(frame, &code, &next, &passed);
+        let states = self.registers(frame, &code, &next, &passed, entry);
+        let returns = |i: &Instruction| code.ops(i).iter().any(|op| matches!(op, Op::Return));
         let mut flow = Flow {
             calls: FxHashMap::default(),
+            helpers: FxHashMap::default(),
             inlined: FxHashMap::default(),
             sites: FxHashMap::default(),
+            returns: code.instructions.iter().enumerate().filter(|(_, i)| returns(i)).map(|(index, _)| index).collect(),
             here,
             next,
         };
@@ -101,7 +135,17 @@ impl Go<'_> {
                             Target::In(at) => address(at, &registers).and_then(|at| self.memory.u64(at).ok()),
                             Target::Unknown => None,
                         };
-                        let Some(action) = to.and_then(|to| self.lock_action(to)) else { continue };
+                        let Some(to) = to else { continue };
+                        let Some(action) = self.lock_action(to) else {
+                            if site.is_none()
+                                && flow.helpers.len() < HELPERS
+                                && let Some(helper) = self.helper(to, registers, depth)
+                            {
+                                flow.helpers.insert(index, helper);
+                            }
+                            self.apply(op, &mut registers, frame, false);
+                            continue;
+                        };
                         let receiver =
                             self.first_argument().and_then(|r| registers.get(usize::from(r)).copied().flatten());
                         match site {
@@ -127,12 +171,29 @@ impl Go<'_> {
         Some(flow)
     }
 
-    fn may_call_locks(&self, code: &Code) -> bool {
+    /// Whether anything in the code may be an operation on a lock, itself or in a function that it calls.
+    fn may_touch_locks(&self, code: &Code, depth: u32) -> bool {
         code.instructions.iter().flat_map(|i| code.ops(i)).any(|op| match op {
-            Op::Call(Target::At(to)) => self.lock_action(*to).is_some(),
+            Op::Call(Target::At(to)) => self.lock_action(*to).is_some() || (depth > 0 && self.touches_locks(*to)),
             Op::Call(_) => true,
             _ => false,
         })
+    }
+
+    /// Whether a small function works on locks itself. Asked often, so kept.
+    fn touches_locks(&self, entry: u64) -> bool {
+        if let Some(&known) = self.touching.borrow().get(&entry) {
+            return known;
+        }
+        let function = self.function_at(entry).filter(|f| f.entry == entry && f.end - f.entry <= HELPER);
+        let touches = function.filter(|function| !self.is_library(function)).is_some_and(|function| {
+            let code = self.decoded(&function);
+            let mut ops = code.instructions.iter().flat_map(|i| code.ops(i));
+            self.inlined_operations(&function).is_some()
+                || ops.any(|op| matches!(op, Op::Call(Target::At(to)) if self.lock_action(*to).is_some()))
+        });
+        self.touching.borrow_mut().insert(entry, touches);
+        touches
     }
 
     fn lock_action(&self, to: u64) -> Option<Action> {
@@ -141,15 +202,15 @@ impl Go<'_> {
     }
 
     /// Ranges of inlined lock operations; `None` if there are none.
-    fn inlined_operations(&self, frame: &Frame) -> Option<Ranges> {
-        let steps = self.table.pcdata_steps(&frame.function, PCDATA_INLINE);
+    fn inlined_operations(&self, function: &Function) -> Option<Ranges> {
+        let steps = self.table.pcdata_steps(function, PCDATA_INLINE);
         let mut actions: FxHashMap<i32, Option<(i32, Action)>> = FxHashMap::default();
         let mut ranges = Vec::with_capacity(steps.len());
         let mut any = false;
-        let mut start = frame.function.entry;
+        let mut start = function.entry;
         for (end, index) in steps {
             let found = match index {
-                0.. => *actions.entry(index).or_insert_with(|| self.outermost_operation(frame, start)),
+                0.. => *actions.entry(index).or_insert_with(|| self.outermost_operation(function, start)),
                 _ => None,
             };
             any |= found.is_some();
@@ -160,8 +221,8 @@ impl Go<'_> {
     }
 
     /// The outermost lock operation among the calls inlined at `pc`, named by where it was inlined.
-    fn outermost_operation(&self, frame: &Frame, pc: u64) -> Option<(i32, Action)> {
-        let site = self.site(&frame.function, pc);
+    fn outermost_operation(&self, function: &Function, pc: u64) -> Option<(i32, Action)> {
+        let site = self.site(function, pc);
         let mut found = None;
         for (depth, call) in site.calls.iter().enumerate().filter(|(_, call)| call.inlined) {
             let action = names::action(&call.name);
@@ -183,7 +244,9 @@ impl Go<'_> {
                 let (mut falls, mut jumps) = (true, None);
                 for op in code.ops(instruction) {
                     match op {
-                        Op::Stop | Op::Jump(Target::Of(_) | Target::In(_) | Target::Unknown) => falls = false,
+                        Op::Return | Op::Trap | Op::Jump(Target::Of(_) | Target::In(_) | Target::Unknown) => {
+                            falls = false
+                        }
                         Op::Jump(Target::At(to)) => (falls, jumps) = (false, index(*to)),
                         Op::Branch(to) => jumps = index(*to),
                         _ => {}
@@ -195,16 +258,15 @@ impl Go<'_> {
     }
 
     /// Registers before each instruction, as far as all paths agree; `None` for what no path reaches.
-    fn registers(&self, frame: &Frame, code: &Code, next: &Next, passed: &[bool]) -> Vec<Option<Registers>> {
+    fn registers(
+        &self,
+        frame: Option<&Frame>,
+        code: &Code,
+        next: &Next,
+        passed: &[bool],
+        entry: Registers,
+    ) -> Vec<Option<Registers>> {
         let mut states: Vec<Option<Registers>> = vec![None; code.instructions.len()];
-        let mut entry: Registers = [None; REGISTERS];
-        let sp = match self.arch {
-            Arch::Amd64 => frame.fp.wrapping_sub(8),
-            Arch::Arm64 => frame.fp,
-        };
-        if let Some(slot) = entry.get_mut(usize::from(self.sp_register())) {
-            *slot = Some(sp);
-        }
         if let Some(first) = states.first_mut() {
             *first = Some(entry);
         }
@@ -234,7 +296,7 @@ impl Go<'_> {
     }
 
     /// `passed`: the way to where the frame stands led through this instruction for sure.
-    fn apply(&self, op: &Op, registers: &mut Registers, frame: &Frame, passed: bool) {
+    fn apply(&self, op: &Op, registers: &mut Registers, frame: Option<&Frame>, passed: bool) {
         match op {
             Op::Set(register, value) => set(registers, *register, evaluate(value, registers)),
             Op::Load(register, at, 8) => {
@@ -244,6 +306,7 @@ impl Go<'_> {
             Op::Load(register, ..) => set(registers, *register, None),
             Op::Store(at, Value::Of(register), 8) if passed => {
                 // What it keeps in its frame stands there still.
+                let Some(frame) = frame else { return };
                 let kept = |at: &u64| {
                     (frame.sp..frame.varp).contains(at) || (frame.argp..frame.argp.saturating_add(SPILLED)).contains(at)
                 };
@@ -301,34 +364,41 @@ impl Flow {
 
     /// Where the frame stands with respect to `lock`.
     pub(super) fn position(&self, lock: u64) -> Position {
-        let mut position = Position::default();
-        let Some(here) = self.here else { return position };
-        let touches = |operation: &Operation| operation.receiver.is_none_or(|receiver| receiver == lock);
-        let effect = |operation: &Operation| match operation.action {
-            Action::Acquire { .. } => TAKEN,
-            Action::Release { .. } => GIVEN,
-            Action::None => 0,
-        };
-        let all = self.calls.values().chain(self.sites.values());
-        position.certain = all.into_iter().any(|operation| operation.receiver == Some(lock));
+        let Some(here) = self.here else { return Position::default() };
+        let state = self.states(lock).get(here).copied().unwrap_or(0);
+        Position {
+            taken: state & TAKEN != 0,
+            given: state & GIVEN != 0,
+            untouched: state & UNTOUCHED != 0,
+            certain: self.is_certain(lock),
+        }
+    }
+
+    /// What may have come last before each instruction, as bits.
+    fn states(&self, lock: u64) -> Vec<u8> {
         let mut states = vec![0u8; self.next.len()];
         if let Some(first) = states.first_mut() {
             *first = UNTOUCHED;
         }
+        let helpers: FxHashMap<usize, u8> =
+            self.helpers.iter().map(|(&index, helper)| (index, helper.result(lock))).collect();
         let mut work = vec![0usize];
         while let Some(index) = work.pop() {
             let before = states.get(index).copied().unwrap_or(0);
-            let after = match self.calls.get(&index).filter(|operation| touches(operation)) {
-                Some(operation) => effect(operation),
-                None => before,
-            };
+            let mut after = before;
+            if let Some(operation) = self.calls.get(&index).filter(|operation| operation.touches(lock)) {
+                after = operation.effect();
+            } else if let Some(&result) = helpers.get(&index) {
+                after = result & !UNTOUCHED | if result & UNTOUCHED != 0 { before } else { 0 };
+            }
             let own = self.inlined.get(&index);
             for successor in self.next.get(index).into_iter().flatten().flatten() {
                 let successor = *successor as usize;
                 // An inlined operation has happened where it is left.
                 let left = own.filter(|site| self.inlined.get(&successor) != Some(site));
-                let state = match left.and_then(|site| self.sites.get(site)).filter(|operation| touches(operation)) {
-                    Some(operation) => effect(operation),
+                let state = match left.and_then(|site| self.sites.get(site)).filter(|operation| operation.touches(lock))
+                {
+                    Some(operation) => operation.effect(),
                     None => after,
                 };
                 if let Some(slot) = states.get_mut(successor)
@@ -339,16 +409,50 @@ impl Flow {
                 }
             }
         }
-        let state = states.get(here).copied().unwrap_or(0);
-        position.taken = state & TAKEN != 0;
-        position.given = state & GIVEN != 0;
-        position.untouched = state & UNTOUCHED != 0;
-        position
+        states
+    }
+
+    /// What calling this function did to `lock`: bits of the states in which it may return.
+    ///
+    /// One whose receivers are unknown counts only if it takes a lock for its caller and gives none back.
+    fn result(&self, lock: u64) -> u8 {
+        let states = self.states(lock);
+        let result = self.returns.iter().fold(0, |bits, &index| bits | states.get(index).copied().unwrap_or(0));
+        if result != 0 && (self.is_certain(lock) || result == TAKEN) { result } else { UNTOUCHED }
+    }
+
+    fn operations(&self) -> impl Iterator<Item = &Operation> {
+        self.calls.values().chain(self.sites.values())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.calls.is_empty() && self.sites.is_empty() && self.helpers.is_empty()
+    }
+
+    /// Whether an operation is known to be on `lock`.
+    fn is_certain(&self, lock: u64) -> bool {
+        self.operations().any(|operation| operation.receiver == Some(lock))
+            || self.helpers.values().any(|helper| helper.is_certain(lock))
     }
 
     /// Whether any operation may concern `lock`.
     pub(super) fn concerns(&self, lock: u64) -> bool {
-        self.calls.values().chain(self.sites.values()).any(|operation| operation.receiver.is_none_or(|r| r == lock))
+        self.operations().any(|operation| operation.touches(lock))
+            || self.helpers.values().any(|helper| helper.concerns(lock))
+    }
+}
+
+impl Operation {
+    fn touches(&self, lock: u64) -> bool {
+        self.receiver.is_none_or(|receiver| receiver == lock)
+    }
+
+    fn effect(&self) -> u8 {
+        match self.action {
+            Action::Acquire { .. } => TAKEN,
+            Action::Release { .. } => GIVEN,
+            Action::None => 0,
+        }
     }
 }
 

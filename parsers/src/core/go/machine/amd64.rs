@@ -26,7 +26,8 @@ fn translate(i: &Instruction, ops: &mut Vec<Op>) {
         FlowControl::Call => return ops.push(Op::Call(Target::At(i.near_branch_target()))),
         FlowControl::IndirectCall => return ops.push(Op::Call(target(i))),
         FlowControl::IndirectBranch => return ops.push(Op::Jump(target(i))),
-        _ => return ops.push(Op::Stop),
+        FlowControl::Return => return ops.push(Op::Return),
+        _ => return ops.push(Op::Trap),
     }
     if i.has_lock_prefix() || matches!(i.mnemonic(), Mnemonic::Xchg | Mnemonic::Xadd | Mnemonic::Cmpxchg) {
         let swaps = i.mnemonic() == Mnemonic::Cmpxchg;

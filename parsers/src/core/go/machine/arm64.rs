@@ -47,8 +47,9 @@ fn translate(w: u32, pc: u64, ops: &mut Vec<Op>) {
         () if w & 0x7e00_0000 == 0x3600_0000 => ops.push(Op::Branch(near(signed(w, 5, 14)))),
         () if w & 0xffff_fc1f == 0xd61f_0000 => ops.push(Op::Jump(Target::Of(rn as Reg))),
         () if w & 0xffff_fc1f == 0xd63f_0000 => ops.push(Op::Call(Target::Of(rn as Reg))),
-        // ret; brk; udf.
-        () if w & 0xffff_fc1f == 0xd65f_0000 || w & 0xffe0_001f == 0xd420_0000 || w >> 16 == 0 => ops.push(Op::Stop),
+        () if w & 0xffff_fc1f == 0xd65f_0000 => ops.push(Op::Return),
+        // brk; udf.
+        () if w & 0xffe0_001f == 0xd420_0000 || w >> 16 == 0 => ops.push(Op::Trap),
         () if w & 0x1f00_0000 == 0x1000_0000 => {
             let immediate = signed(w, 5, 19) << 2 | i64::from(bits(w, 29, 2));
             let address = if long {

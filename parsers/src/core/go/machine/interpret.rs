@@ -70,9 +70,16 @@ impl Go<'_> {
         start.set(self.sp_register(), Some(STACK));
         start.set(self.context_register(), Some(closure));
         start.stack.extend(arguments.iter().map(|&(offset, word)| (STACK + 8 + offset, Some(word))));
-        let mut interpreter = Interpreter { go: self, found: Vec::new(), steps: STEPS };
+        let allowed = u64::from(STEPS).min(self.interpretable.get()) as u32;
+        let mut interpreter = Interpreter { go: self, found: Vec::new(), steps: allowed };
         interpreter.run(&function, start, DEPTH);
+        self.interpretable.set(self.interpretable.get() - u64::from(allowed - interpreter.steps));
         interpreter.found
+    }
+
+    /// Whether deferred calls were left alone since there are too many of them.
+    pub fn deferred_calls_skipped(&self) -> bool {
+        self.interpretable.get() == 0
     }
 
     /// Whether a release is reachable at all; most deferred functions have none, and need no interpreting.
@@ -154,7 +161,7 @@ impl Interpreter<'_, '_> {
                 let mut ended = false;
                 for op in code.ops(instruction) {
                     match op {
-                        Op::Stop => ended = true,
+                        Op::Return | Op::Trap => ended = true,
                         Op::Jump(Target::At(to)) if code.at(*to).is_some() => path.at = *to,
                         Op::Jump(target) => {
                             self.call(target, &path, true, depth);

@@ -76,8 +76,10 @@ pub(super) enum Op {
     Jump(Target),
     /// Conditional.
     Branch(u64),
-    /// Returns, or traps.
-    Stop,
+    /// Returns.
+    Return,
+    /// Traps: a panic stands before, nothing comes behind.
+    Trap,
 }
 
 /// A decoded instruction.
