@@ -13,6 +13,7 @@ pub mod goroutines;
 pub mod limits;
 pub mod node;
 pub mod open;
+mod own_report;
 mod read;
 
 pub use read::{ReadOptions, Unreadable, read};

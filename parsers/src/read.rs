@@ -4,6 +4,7 @@ use crate::core::{self, CoreEvidence};
 use crate::envelope::{self, Stream};
 use crate::evidence::{Evidence, Form, Input, InputKind, LineMap, NodeEvidence, Problem, ProcessHint, Snapshot, Text};
 use crate::open::{self, Content, ElfSource, Material};
+use crate::own_report::is_own_report;
 use crate::{goroutines, limits, node};
 use rayon::prelude::*;
 use std::path::PathBuf;
@@ -35,11 +36,12 @@ pub struct Unreadable {
 pub fn read(paths: &[PathBuf], options: &ReadOptions) -> (Evidence, Vec<Unreadable>) {
     let (materials, unreadable) = open::open(paths);
     let options = &with_own_executables(options, &materials);
-    let parts: Vec<Part> = materials
+    let mut parts: Vec<Part> = materials
         .into_par_iter()
         .enumerate()
         .map(|(index, material)| read_material(material, u32::try_from(index).unwrap_or(u32::MAX), options))
         .collect();
+    read_own_reports(&mut parts);
     let mut evidence = Evidence::default();
     for part in parts {
         evidence.inputs.push(part.input);
@@ -49,18 +51,38 @@ pub fn read(paths: &[PathBuf], options: &ReadOptions) -> (Evidence, Vec<Unreadab
     (evidence, unreadable)
 }
 
+/// Our own reports quote the evidence: they are read only where it is not there itself.
+fn read_own_reports(parts: &mut [Part]) {
+    let evidence_is_there = parts.iter().any(|part| !part.snapshots.is_empty());
+    for (index, part) in parts.iter_mut().enumerate() {
+        let Some(text) = part.own_report.take() else { continue };
+        if evidence_is_there {
+            let note = "a report made by this program: what it is about is read from the evidence beside it";
+            part.input.problems.push(Problem::note(None, note));
+        } else {
+            read_text(part, text, u32::try_from(index).unwrap_or(u32::MAX));
+        }
+    }
+}
+
 /// What one file says.
 struct Part {
     input: Input,
     snapshots: Vec<Snapshot>,
     node: NodeEvidence,
+    /// The text of a report of our own, not read yet.
+    own_report: Option<Text>,
 }
 
 fn read_material(material: Material, index: u32, options: &ReadOptions) -> Part {
     let Material { path, content, envelopes, bytes, problems } = material;
     let input = Input { path, bytes, envelopes, problems, ..Input::default() };
-    let mut part = Part { input, snapshots: Vec::new(), node: NodeEvidence::default() };
+    let mut part = Part { input, snapshots: Vec::new(), node: NodeEvidence::default(), own_report: None };
     match content {
+        Content::Text(text) if is_own_report(&text) => {
+            part.input.raw = text.clone();
+            part.own_report = Some(text);
+        }
         Content::Text(text) => read_text(&mut part, text, index),
         Content::Elf { core, source } => read_elf(&mut part, core, source, index, options),
         Content::Nothing => {}
