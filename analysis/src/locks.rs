@@ -129,6 +129,8 @@ enum Key {
 /// Gathers the waits of a snapshot into locks, in order of their first waiter.
 pub fn gather(snap: &Snap<'_>, offsets: &Offsets) -> Vec<LockGroup> {
     let exact_receivers = exact_receivers(snap);
+    let exact_locks: FxHashSet<(u64, &'static str)> =
+        snap.waits.iter().filter_map(|wait| Some((wait.address?, wait.primitive.lock_kind()?))).collect();
     let mut stale_votes: FxHashMap<(SiteId, u64), u32> = FxHashMap::default();
     for (i, wait) in snap.waits.iter().enumerate() {
         if wait.primitive.lock_kind().is_some()
@@ -159,7 +161,10 @@ pub fn gather(snap: &Snap<'_>, offsets: &Offsets) -> Vec<LockGroup> {
             })
             .map(|r| r.value);
         let is_method = function.is_some_and(|f| !f.type_name.is_empty());
-        let (key, address, identity) = match (wait.address, object) {
+        let (key, address, identity) = match (wait.address.or_else(|| handed_over(snap, i, &exact_locks)), object) {
+            (Some(address), _) if wait.address.is_none() => {
+                (Key::Address(address, kind), Some(address), Identity::Computed)
+            }
             (Some(address), _) => (Key::Address(address, kind), Some(address), Identity::Exact),
             (None, Some(object)) if is_method => match offsets.unique(&owner, kind) {
                 Some(offset) => {
@@ -226,6 +231,19 @@ fn drop_colliding_addresses(locks: &mut [LockGroup]) {
             lock.address = None;
         }
     }
+}
+
+/// A lock that the waiter's acquiring function was called with, where others wait for it at that very address:
+/// `lockIt(&rw)`, or `sync.Locker` of a reader. Two such locks among its arguments say nothing.
+fn handed_over(snap: &Snap<'_>, i: usize, known: &FxHashSet<(u64, &'static str)>) -> Option<u64> {
+    let wait = &snap.waits[i];
+    let kind = wait.primitive.lock_kind().filter(|_| wait.address.is_none() && !snap.arguments.unmarked)?;
+    let goroutine = snap.goroutine(i);
+    let frame = snap.s.frames_of(goroutine).get(wait.acquirer)?;
+    let arguments = snap.s.args(goroutine, frame);
+    let mut found = arguments.iter().filter(|a| !a.stale && known.contains(&(a.value, kind))).map(|a| a.value);
+    let first = found.next()?;
+    found.all(|other| other == first).then_some(first)
 }
 
 fn site_of(snap: &Snap<'_>, i: usize, frame: usize) -> Option<SiteId> {
