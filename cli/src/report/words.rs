@@ -82,7 +82,7 @@ words! {
     would_settle: "Would settle it", "可进一步确认";
     prevent: "Later", "事后改进";
     known: "Known", "已知问题";
-    fixed_in: "fixed in {what}", "已在 {what} 修复";
+    fixed_in: "fix: {what}", "修复：{what}";
     risk: "risk: {what}", "风险：{what}";
     also_found: "Also found", "其他发现";
     about: "About", "涉及对象";
