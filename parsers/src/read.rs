@@ -102,12 +102,13 @@ fn read_elf(part: &mut Part, is_core: bool, source: ElfSource, index: u32, optio
     };
     match opened {
         Ok(core) => {
-            let CoreEvidence { snapshot, threads, problems } = core.evidence(index);
+            let CoreEvidence { snapshot, threads, locks, problems } = core.evidence(index);
             for problem in &problems {
                 keep(&mut part.input.problems, problem);
             }
             part.snapshots.extend(snapshot);
             part.node.threads = threads;
+            part.node.native_locks = locks;
         }
         Err(error) => part.input.problems.push(Problem::error(None, format!("the core cannot be read: {error}"))),
     }

@@ -3,7 +3,7 @@
 use super::CoreFile;
 use super::go::{Go, GoError, Level};
 use crate::envelope::Stream;
-use crate::evidence::{Form, LineMap, Problem, ProcessHint, Snapshot, StackFrame, Text, ThreadStack};
+use crate::evidence::{Form, LineMap, NativeLock, Problem, ProcessHint, Snapshot, StackFrame, Text, ThreadStack};
 use crate::goroutines;
 use rustc_hash::FxHashMap;
 use std::io;
@@ -18,6 +18,8 @@ pub struct CoreEvidence {
     pub snapshot: Option<Snapshot>,
     /// One for each thread.
     pub threads: Vec<ThreadStack>,
+    /// Locks of the C library that threads wait for.
+    pub locks: Vec<NativeLock>,
     /// What is missing, and what to fetch.
     pub problems: Vec<Problem>,
 }
@@ -26,7 +28,7 @@ impl CoreFile {
     /// Reads everything that the core says. `input` is the index of its file among the evidence's inputs.
     pub fn evidence(&self, input: u32) -> CoreEvidence {
         let mut problems = self.problems.clone();
-        let (mut snapshot, mut threads) = (None, self.threads());
+        let (mut snapshot, mut threads, mut locks) = (None, self.threads(input), Vec::new());
         match Go::find(self) {
             Ok(go) => {
                 let text = self.render(&go);
@@ -43,11 +45,16 @@ impl CoreFile {
                 problems.extend(go.problems);
             }
             Err(GoError::NotGo) => {
-                problems.push(Problem::note(None, "no Go program: its threads are listed, nothing more"))
+                let native = self.native(input);
+                for (row, stack) in threads.iter_mut().zip(&native.stacks) {
+                    row.frames = stack.iter().map(|frame| frame.to_stack_frame(&self.modules)).collect();
+                }
+                locks = native.locks;
+                problems.extend(native.missing.into_iter().map(|what| Problem::warning(None, what)));
             }
             Err(error) => problems.push(Problem::error(None, format!("goroutines cannot be read: {error}"))),
         }
-        CoreEvidence { snapshot, threads, problems }
+        CoreEvidence { snapshot, threads, locks, problems }
     }
 
     /// The goroutines as a snapshot, as [`CoreFile::evidence`] has them.
@@ -115,12 +122,13 @@ impl CoreFile {
         snapshot
     }
 
-    fn threads(&self) -> Vec<ThreadStack> {
+    fn threads(&self, input: u32) -> Vec<ThreadStack> {
         let row = |thread: &super::notes::Thread| ThreadStack {
             pid: self.notes.pid,
             tid: Some(thread.tid),
             comm: self.notes.name.clone(),
             native: true,
+            memory: Some((input, thread.sp)),
             ..ThreadStack::default()
         };
         self.notes.threads.iter().map(row).collect()

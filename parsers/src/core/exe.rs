@@ -117,7 +117,7 @@ fn compare(elf: &Elf, program: &Program) -> Fit {
 }
 
 /// A folder stands for the files in it.
-fn expand(path: &Path) -> Vec<PathBuf> {
+pub(super) fn expand(path: &Path) -> Vec<PathBuf> {
     if !path.is_dir() {
         return vec![path.to_owned()];
     }
@@ -140,7 +140,7 @@ fn expand(path: &Path) -> Vec<PathBuf> {
 }
 
 /// Where `path` of the process may lie under `root`: as it is, and where distributions merged `/usr` over time.
-fn places(root: &Path, path: &str) -> Vec<PathBuf> {
+pub(super) fn places(root: &Path, path: &str) -> Vec<PathBuf> {
     let relative = path.trim_start_matches('/');
     // `..` has no business in a mapped file's name, and would lead out of the root.
     if relative.is_empty() || Path::new(relative).components().any(|c| c.as_os_str() == "..") {

@@ -53,6 +53,8 @@ pub struct CoreFile {
     pub program: Program,
     /// The executable, if it was found.
     pub executable: Option<Executable>,
+    /// The program and its libraries: what lies where.
+    pub modules: native::Modules,
     /// Memory: the core's, and the executable's where the core has none.
     pub memory: Memory,
     /// What was peeled off: `zstd`.
@@ -108,7 +110,8 @@ pub fn from_text(data: Text, options: &ReadOptions) -> Result<CoreFile, CoreErro
     } else {
         problems.push(Problem::warning(None, what_to_fetch(&program, &notes)));
     }
-    Ok(CoreFile { arch: core.arch, notes, program, executable, memory, envelope: None, problems })
+    let modules = native::Modules::find(&memory, &notes, executable.as_ref(), options, &mut problems);
+    Ok(CoreFile { arch: core.arch, notes, program, executable, modules, memory, envelope: None, problems })
 }
 
 /// Whether bytes look like the start of an ELF core.

@@ -14,8 +14,8 @@ pub use function::FunctionName;
 pub use memory::{DeferredRelease, HeldHint, LockWord, MemoryFacts, QueuedWaiter};
 pub use names::{Names, Sym};
 pub use node::{
-    BusName, Condition, ContainerRow, FileLock, KernelReport, LogLine, Mount, NodeEvidence, ProcessRow, Socket,
-    StackFrame, ThreadStack, Unit, WallTime,
+    BusName, Condition, ContainerRow, FileLock, KernelReport, LogLine, Mount, NativeLock, NodeEvidence, ProcessRow,
+    Socket, StackFrame, ThreadStack, Unit, WallTime,
 };
 pub use snapshot::{
     Ancestor, Argument, CreatedBy, Flags, Form, Frame, Goroutine, Notice, NoticeKind, ProcessHint, Registers, Site,

@@ -13,6 +13,8 @@ pub struct NodeEvidence {
     pub processes: Vec<ProcessRow>,
     /// Kernel (and native) stacks of threads: `/proc/PID/task/*/stack`, hung-task reports, sysrq, crash, gdb.
     pub threads: Vec<ThreadStack>,
+    /// Locks of a C library that threads wait for, from cores.
+    pub native_locks: Vec<NativeLock>,
     /// Mounted filesystems.
     pub mounts: Vec<Mount>,
     /// Reports of the kernel log that are not stacks: NFS not responding, I/O errors, OOM …
@@ -42,6 +44,7 @@ impl NodeEvidence {
     pub fn merge(&mut self, other: NodeEvidence) {
         self.processes.extend(other.processes);
         self.threads.extend(other.threads);
+        self.native_locks.extend(other.native_locks);
         self.mounts.extend(other.mounts);
         self.kernel.extend(other.kernel);
         self.log_lines.extend(other.log_lines);
@@ -60,6 +63,7 @@ impl NodeEvidence {
     pub fn is_empty(&self) -> bool {
         self.processes.is_empty()
             && self.threads.is_empty()
+            && self.native_locks.is_empty()
             && self.mounts.is_empty()
             && self.kernel.is_empty()
             && self.log_lines.is_empty()
@@ -218,6 +222,31 @@ pub struct ThreadStack {
     pub place: Option<Place>,
     /// Last line of the record.
     pub last_line: u32,
+    /// Input and stack pointer, of a thread that was read from a core.
+    pub memory: Option<(u32, u64)>,
+}
+
+/// A lock of the C library as a waiting thread's core shows it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NativeLock {
+    /// Process.
+    pub pid: Option<u32>,
+    /// Thread that waits.
+    pub waiter: u32,
+    /// It waits to read (`pthread_rwlock_rdlock`).
+    pub reads: bool,
+    /// The lock itself.
+    pub address: u64,
+    /// `pthread-mutex`, `pthread-rwlock`, or `pthread-join` (a wait for a thread's end).
+    pub kind: &'static str,
+    /// The thread that the lock's own word names as its owner, as the core numbers its threads.
+    pub owner: Option<u32>,
+    /// The word names an owner, but the process has no such thread any more.
+    pub owner_gone: bool,
+    /// The words as they stand in memory: `__lock=0x2 __owner=17`.
+    pub words: String,
+    /// Index of the core's file.
+    pub input: u32,
 }
 
 /// A frame of a kernel or native stack.

@@ -5,5 +5,6 @@ mod dumps;
 mod evidence;
 mod fresh;
 mod locks;
+mod native;
 mod oracle;
 mod programs;
