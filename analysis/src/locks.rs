@@ -6,7 +6,7 @@
 
 use crate::snap::Snap;
 use crate::waits::Primitive;
-use holdup_parsers::evidence::{Argument, SiteId};
+use holdup_parsers::evidence::{Argument, QueuedWaiter, SiteId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Furthest that a lock is taken to lie inside the object whose method takes it, in bytes.
@@ -205,6 +205,7 @@ pub fn gather(snap: &Snap<'_>, offsets: &Offsets) -> Vec<LockGroup> {
             lock.type_name = type_name;
         }
     }
+    add_queued(snap, &mut locks);
     drop_colliding_addresses(&mut locks);
     if !snap.s.complete {
         // The goroutine that would have taught the offset may be in the part that is lost.
@@ -216,6 +217,21 @@ pub fn gather(snap: &Snap<'_>, offsets: &Offsets) -> Vec<LockGroup> {
         lock.id = format!("{}/l{}", snap.id, n + 1);
     }
     locks
+}
+
+/// A core's channel queues also hold the goroutines that wait for several channels in a select.
+fn add_queued(snap: &Snap<'_>, locks: &mut [LockGroup]) {
+    let Some(memory) = &snap.s.memory else { return };
+    let by_id: FxHashMap<u64, u32> =
+        snap.s.goroutines.iter().enumerate().filter_map(|(i, g)| g.id.map(|id| (id, i as u32))).collect();
+    let queues: FxHashMap<u64, &[QueuedWaiter]> =
+        memory.locks.iter().filter(|w| w.kind == "channel").map(|w| (w.address, w.queue.as_slice())).collect();
+    for lock in locks.iter_mut().filter(|l| l.kind == "channel") {
+        let Some(queue) = lock.address.and_then(|a| queues.get(&a)) else { continue };
+        let known: FxHashSet<u32> = lock.waiters.iter().copied().collect();
+        let queued = queue.iter().filter_map(|w| by_id.get(&w.goroutine).copied());
+        lock.waiters.extend(queued.filter(|i| !known.contains(i)));
+    }
 }
 
 /// An object's address that stands in for its lock's must not be taken for another lock's.

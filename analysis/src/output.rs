@@ -4,8 +4,9 @@ use crate::case::Case;
 use crate::diagnosis::{Holder, Input, Lock, Problem, Process, Snapshot, Waiter};
 use crate::holders::Candidate;
 use crate::links;
-use crate::locks::Identity;
+use crate::locks::{Identity, LockGroup};
 use crate::snap::Snap;
+use crate::waits::Primitive;
 use holdup_parsers::evidence::Severity;
 use std::collections::BTreeMap;
 
@@ -104,7 +105,7 @@ pub fn locks(case: &Case<'_>) -> Vec<Lock> {
                         Waiter {
                             goroutine: g.id,
                             thread: None,
-                            mode: snap.waits[w as usize].primitive.mode().into(),
+                            mode: mode(snap, lock, w as usize).into(),
                             minutes: g.minutes,
                         }
                     })
@@ -116,6 +117,16 @@ pub fn locks(case: &Case<'_>) -> Vec<Lock> {
         }
     }
     found
+}
+
+/// How a waiter waits. A select's mode for one of its channels stands in that channel's queue only.
+fn mode(snap: &Snap<'_>, lock: &LockGroup, i: usize) -> &'static str {
+    let primitive = snap.waits[i].primitive;
+    let queued = snap.s.memory.as_ref().filter(|_| primitive == Primitive::Select).and_then(|memory| {
+        let word = memory.locks.iter().find(|w| Some(w.address) == lock.address)?;
+        word.queue.iter().find(|q| Some(q.goroutine) == snap.goroutine(i).id).map(|q| q.mode)
+    });
+    queued.unwrap_or(primitive.mode())
 }
 
 fn holder(snap: &Snap<'_>, candidate: &Candidate) -> Holder {

@@ -13,6 +13,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub enum FactKind {
     /// The memory shows that it has a pending release of this lock, past the acquisition.
     MemoryRelease,
+    /// The memory shows a pending release of this lock, but not where the goroutine took it.
+    MemoryReleaseUnplaced,
     /// The lock's address or its object's lies in its live stack behind a lock call.
     MemoryHint,
     /// Same function and receiver as a waiter, at a line behind the lock call.

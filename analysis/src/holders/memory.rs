@@ -10,11 +10,20 @@ pub fn gather(snap: &Snap<'_>, lock: &LockGroup, found: &mut Found) {
     let (Some(memory), Some(address)) = (&snap.s.memory, lock.address) else { return };
     let by_id: FxHashMap<u64, usize> =
         snap.s.goroutines.iter().enumerate().filter_map(|(i, g)| g.id.map(|id| (id, i))).collect();
-    for release in memory.releases.iter().filter(|r| r.lock == address && r.past_acquisition && !r.released_window) {
+    let waiting: std::collections::HashSet<usize> = lock.waiters.iter().map(|&w| w as usize).collect();
+    for release in memory.releases.iter().filter(|r| r.lock == address && !r.released_window) {
         let Some(&i) = by_id.get(&release.goroutine) else { continue };
         let call = if release.read { "RUnlock" } else { "Unlock" };
-        let text = format!("a deferred {call} of this lock is pending in {}", release.function);
-        let mut fact = Fact::new(FactKind::MemoryRelease, 0, text);
+        let pending = format!("a deferred {call} of this lock is pending in {}", release.function);
+        // `defer mu.Unlock(); mu.Lock()`: who stands in the Lock has the pending Unlock already.
+        let (kind, text) = if release.past_acquisition {
+            (FactKind::MemoryRelease, pending)
+        } else if waiting.contains(&i) {
+            continue;
+        } else {
+            (FactKind::MemoryReleaseUnplaced, format!("{pending}; where it took the lock is not seen in that function"))
+        };
+        let mut fact = Fact::new(kind, 0, text);
         fact.address = Some(release.at);
         found.entry((i, release.read)).or_default().push(fact);
     }

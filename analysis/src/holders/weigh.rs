@@ -9,7 +9,9 @@ use crate::diagnosis::{HolderStatus, Trust};
 use crate::locks::{Identity, LockGroup};
 use crate::snap::Snap;
 use crate::waits::Primitive;
+use holdup_parsers::evidence::LockWord;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 
 /// Minutes by which two ages may differ and still mean the same moment: one forced collection apart (two minutes,
 /// `forcegcperiod` in Go's `runtime/proc.go`) and one for a dump that took long to print.
@@ -25,6 +27,7 @@ pub struct Weighed {
 fn points(kind: FactKind) -> i32 {
     match kind {
         FactKind::MemoryRelease => 100,
+        FactKind::MemoryReleaseUnplaced => 60,
         FactKind::OnceRunner => 50,
         FactKind::MemoryHint | FactKind::LaterLineSameObject | FactKind::NamedLocked => 45,
         FactKind::KnownHolder => 35,
@@ -74,7 +77,8 @@ pub fn weigh(snap: &Snap<'_>, lock: &LockGroup, found: Found, oldest: &Oldest) -
     let best_points = best.points + if only { ONLY } else { 0 };
     let gap = best.points - ranked.get(1).map_or(0, |w| w.points);
     let readers = best.candidate.reads;
-    let trust = trust_of(snap, lock, &best.candidate, best_points, gap, only, readers);
+    let other_readers = ranked.iter().filter(|w| readers && shows_reader(&w.candidate)).count();
+    let trust = trust_of(snap, lock, &best.candidate, best_points, gap, only, readers, other_readers);
     let rivals = ranked.iter().skip(1).filter(|w| best.points - w.points < 8).count();
     let mut ranked = ranked.into_iter().map(|w| w.candidate);
     let mut holder = ranked.next();
@@ -143,11 +147,16 @@ fn trust_of(
     gap: i32,
     only: bool,
     readers: bool,
+    other_readers: usize,
 ) -> Trust {
     let has = |kind| best.facts.iter().any(|f| f.kind == kind);
     let against = best.facts.iter().any(|f| f.against);
     if has(FactKind::MemoryRelease) {
-        return memory_trust(snap, lock, gap, readers, against);
+        return memory_trust(snap, lock, gap, readers, against, other_readers);
+    }
+    if has(FactKind::MemoryReleaseUnplaced) {
+        let locked = word_of(snap, lock).is_some_and(|word| word.locked == Some(true));
+        return if locked && gap >= 20 && !against { Trust::Strong } else { Trust::Likely };
     }
     let reasons = [
         has(FactKind::LaterLineSameObject) || has(FactKind::LaterLine),
@@ -170,24 +179,46 @@ fn trust_of(
     }
 }
 
-/// `proven` needs the lock's own word to agree: locked, by as many as have a pending release.
-fn memory_trust(snap: &Snap<'_>, lock: &LockGroup, gap: i32, readers: bool, against: bool) -> Trust {
-    let Some(memory) = &snap.s.memory else { return Trust::Likely };
-    let Some(word) = memory.locks.iter().find(|w| Some(w.address) == lock.address) else { return Trust::Likely };
-    let releases: std::collections::BTreeSet<u64> = memory
+/// A reader that no deferred release shows, but its frames do.
+fn shows_reader(candidate: &Candidate) -> bool {
+    let has = |kind| candidate.facts.iter().any(|f| f.kind == kind);
+    candidate.reads
+        && !has(FactKind::MemoryRelease)
+        && (has(FactKind::Pointer) || has(FactKind::LaterLineSameObject) || has(FactKind::MemoryHint))
+}
+
+fn word_of<'s>(snap: &'s Snap<'_>, lock: &LockGroup) -> Option<&'s LockWord> {
+    let memory = snap.s.memory.as_ref()?;
+    memory.locks.iter().find(|word| Some(word.address) == lock.address)
+}
+
+/// `proven` needs the lock's own word to agree: locked, by as many as have a pending release. Readers without a
+/// deferred release count where their frames show them past the lock (`other_readers`); one too many or too few, and
+/// nothing is proven.
+fn memory_trust(
+    snap: &Snap<'_>,
+    lock: &LockGroup,
+    gap: i32,
+    readers: bool,
+    against: bool,
+    other_readers: usize,
+) -> Trust {
+    let (Some(memory), Some(word)) = (&snap.s.memory, word_of(snap, lock)) else { return Trust::Likely };
+    let releases: BTreeSet<u64> = memory
         .releases
         .iter()
         .filter(|r| Some(r.lock) == lock.address && r.read == readers && r.past_acquisition && !r.released_window)
         .map(|r| r.goroutine)
         .collect();
     let agrees = if readers {
-        word.readers.is_some_and(|n| n as usize == releases.len())
+        word.readers.is_some_and(|n| n as usize == releases.len() + other_readers)
     } else {
         word.locked == Some(true) && releases.len() == 1
     };
+    let free = if readers { word.readers == Some(0) } else { word.locked == Some(false) };
     if agrees && (gap >= 30 || readers) {
         Trust::Proven
-    } else if !against && word.locked != Some(false) {
+    } else if !against && !free {
         Trust::Strong
     } else {
         Trust::Guess
