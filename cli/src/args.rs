@@ -130,6 +130,10 @@ pub struct CoreArgs {
     #[arg(value_name = "CORE")]
     pub core: PathBuf,
 
+    /// What to show
+    #[arg(value_enum, value_name = "WHAT", default_value_t = CoreView::Goroutines)]
+    pub view: CoreView,
+
     /// The executable, matched by build id; a compressed file or a folder will do (repeatable)
     #[arg(long, value_name = "PATH")]
     pub exe: Vec<PathBuf>,
@@ -141,6 +145,25 @@ pub struct CoreArgs {
     /// Print what the Go runtime would have printed: in a crash (with fp, sp and pc), or as runtime.Stack
     #[arg(long, value_enum, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "crash")]
     pub as_dump: Option<DumpForm>,
+
+    /// Locks, channels and defers as JSON
+    #[arg(long, conflicts_with = "as_dump")]
+    pub json: bool,
+}
+
+/// What `core` shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CoreView {
+    /// Process, threads and goroutines
+    Goroutines,
+    /// Threads with their registers
+    Threads,
+    /// Locks that somebody waits for: their words, queues, and who is to release them
+    Locks,
+    /// Channels that somebody waits for
+    Channels,
+    /// Pending deferred calls that release a lock
+    Defers,
 }
 
 /// Which of the runtime's forms.

@@ -2,6 +2,7 @@
 
 use crate::evidence::Text;
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// An address whose byte is neither in the core nor in the executable. A finding, not a failure: cores leave out
 /// pages by design (`core(5)`, `/proc/PID/coredump_filter`) and by truncation.
@@ -10,6 +11,9 @@ pub struct Absent(pub u64);
 
 /// A value of the process's memory, or the news that it is not there.
 pub type Read<T> = Result<T, Absent>;
+
+/// Bytes that a search looks at.
+const SEARCHED: u64 = 8 << 30;
 
 #[derive(Debug, Clone, Copy)]
 struct Piece {
@@ -152,17 +156,27 @@ impl Memory {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Addresses in `range` (8-aligned) whose word is `value`.
-    pub fn find_words<'m>(&'m self, range: std::ops::Range<u64>, value: u64) -> impl Iterator<Item = u64> + 'm {
+    /// Addresses in `ranges` (8-aligned) whose word is `value`.
+    pub fn find_words<'m>(&'m self, ranges: &'m [Range<u64>], value: u64) -> impl Iterator<Item = u64> + 'm {
         let pattern = value.to_le_bytes();
-        self.parts(range).flat_map(move |(start, bytes)| {
+        self.searched(ranges).flat_map(move |(start, bytes)| {
             let hits: Vec<usize> = memchr::memmem::find_iter(bytes, &pattern).collect();
             hits.into_iter().map(move |at| start + at as u64).filter(|address| address % 8 == 0)
         })
     }
 
+    /// What is there of `ranges`, for a search: no more than is searched in a few seconds, however large a core is.
+    pub fn searched<'m>(&'m self, ranges: &'m [Range<u64>]) -> impl Iterator<Item = (u64, &'m [u8])> {
+        let mut left = SEARCHED;
+        ranges.iter().flat_map(|range| self.parts(range.clone())).map_while(move |(start, bytes)| {
+            let bytes = super::elf::clip(bytes, 0, left);
+            left -= bytes.len() as u64;
+            (!bytes.is_empty()).then_some((start, bytes))
+        })
+    }
+
     /// What is there of `range`, as `(address, bytes)` in order.
-    pub fn parts(&self, range: std::ops::Range<u64>) -> impl Iterator<Item = (u64, &[u8])> {
+    pub fn parts(&self, range: Range<u64>) -> impl Iterator<Item = (u64, &[u8])> {
         let first = self.pieces.partition_point(|piece| piece.end <= range.start);
         self.pieces.iter().skip(first).take_while(move |piece| piece.start < range.end).map(move |piece| {
             let (start, end) = (piece.start.max(range.start), piece.end.min(range.end));

@@ -32,12 +32,10 @@ impl Version {
     /// Looks for the build info header in `ranges` of the memory. It is 16-aligned and stands in written data, so that
     /// a core has it even without its executable.
     pub fn find(memory: &Memory, ranges: &[Range<u64>]) -> Option<Version> {
-        for range in ranges {
-            for (start, bytes) in memory.parts(range.clone()) {
-                for at in memchr::memmem::find_iter(bytes, MAGIC) {
-                    if let Some(version) = at_header(memory, start + at as u64) {
-                        return Some(version);
-                    }
+        for (start, bytes) in memory.searched(ranges) {
+            for at in memchr::memmem::find_iter(bytes, MAGIC) {
+                if let Some(version) = at_header(memory, start + at as u64) {
+                    return Some(version);
                 }
             }
         }

@@ -208,7 +208,8 @@ impl Go<'_> {
     fn scan(&self) -> Vec<u64> {
         let back = u64::from(self.layout.g.sched_g);
         let mut found = Vec::new();
-        for (start, bytes) in self.memory.parts(0..u64::MAX) {
+        let everything = 0..u64::MAX;
+        for (start, bytes) in self.memory.searched(std::slice::from_ref(&everything)) {
             let skip = (start.next_multiple_of(8) - start) as usize;
             for (i, word) in bytes.get(skip..).unwrap_or(&[]).chunks_exact(8).enumerate() {
                 let value = word.first_chunk().map_or(0, |b| u64::from_le_bytes(*b));

@@ -31,11 +31,7 @@ pub(super) struct Tail {
 impl ModuleData {
     /// Looks for the one word in `ranges` that is the table's address and stands at the head of its `moduledata`.
     pub fn find(memory: &Memory, table: &Pclntab<'_>, ranges: &[Range<u64>]) -> Option<ModuleData> {
-        ranges.iter().find_map(|range| {
-            memory
-                .find_words(range.clone(), table.address)
-                .find_map(|at| ModuleData::at(memory, table, at).ok().flatten())
-        })
+        memory.find_words(ranges, table.address).find_map(|at| ModuleData::at(memory, table, at).ok().flatten())
     }
 
     fn at(memory: &Memory, table: &Pclntab<'_>, address: u64) -> Read<Option<ModuleData>> {

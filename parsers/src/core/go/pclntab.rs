@@ -121,15 +121,13 @@ impl<'m> Pclntab<'m> {
             Arch::Arm64 => 4,
         };
         let tail = [0xff, 0xff, 0xff, 0, 0, quantum, 8];
-        for range in ranges {
-            for (start, bytes) in memory.parts(range.clone()) {
-                for hit in memchr::memmem::find_iter(bytes, &tail) {
-                    let address = (start + hit as u64).wrapping_sub(1);
-                    if address % 8 == 0
-                        && let Some(table) = Pclntab::at(memory, address, u64::from(quantum))
-                    {
-                        return Some(table);
-                    }
+        for (start, bytes) in memory.searched(ranges) {
+            for hit in memchr::memmem::find_iter(bytes, &tail) {
+                let address = (start + hit as u64).wrapping_sub(1);
+                if address % 8 == 0
+                    && let Some(table) = Pclntab::at(memory, address, u64::from(quantum))
+                {
+                    return Some(table);
                 }
             }
         }
