@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 /// Block of a file system; zero blocks of this size become holes.
 const BLOCK: usize = 4096;
+static ZEROS: [u8; BLOCK] = [0; BLOCK];
 
 /// Maps the file at `path`; a gzip, zstd, xz or bzip2 file is unpacked to an unlinked temporary file before.
 ///
@@ -66,7 +67,7 @@ fn unpack(mut reader: impl Read, kind: &str) -> io::Result<(File, Vec<Problem>)>
             break;
         }
         for block in buffer[..got].chunks(BLOCK) {
-            if block.iter().any(|&byte| byte != 0) {
+            if Some(block) != ZEROS.get(..block.len()) {
                 file.seek(SeekFrom::Start(length))?;
                 file.write_all(block)?;
                 written += block.len() as u64;

@@ -106,7 +106,9 @@ fn every_segment_cut_short() {
     assert_eq!(whole, 367);
     let mut lost = 0;
     for header in patient.headers() {
-        for size in [0, header.size / 2, header.size.saturating_sub(8), u64::MAX] {
+        // Nothing is lost where nothing was; a length beyond the file is absurd anywhere.
+        let cut = [0, header.size / 2, header.size.saturating_sub(8)].into_iter().filter(|_| header.size > 0);
+        for size in cut.chain([u64::MAX]) {
             patient.set(header.at + 32, &size.to_le_bytes());
             lost += usize::from(patient.read(&format!("{header:x?} cut to {size:#x}")) < whole);
         }
