@@ -84,17 +84,18 @@ impl<'a> Case<'a> {
     /// functions. `None` if it is gone or elsewhere.
     pub fn same_place(&self, snap: usize, i: usize, other: usize) -> Option<usize> {
         let here = &self.snaps[snap];
-        let there = &self.snaps[other];
         let j = *self.by_id[other].get(&here.goroutine(i).id?)?;
-        let stack = |s: &Snap<'_>, g: usize| -> Vec<String> {
-            let frames = s.s.frames_of(s.goroutine(g));
-            let own = frames.iter().filter(|f| !s.function(f.site).class.is_machinery());
-            // Wrappers of `go` and `defer` show in some forms of dump only, and deep stacks are cut in some.
-            let shown = own.map(|f| (s.s.function(f.site), s.s.site(f.site).line));
-            let shown =
-                shown.filter(|(name, _)| !(name.contains("wrap") && name.contains('.') || name.ends_with("-fm")));
-            shown.take(COMPARED).map(|(name, line)| format!("{name}:{line}")).collect()
-        };
-        (stack(here, i) == stack(there, j)).then_some(j)
+        self.stands(snap, i).eq(self.stands(other, j)).then_some(j)
+    }
+
+    /// The innermost functions and lines of goroutine `i` of snapshot `snap`, without what only some forms of dump
+    /// show: frames of the machinery, wrappers of `go` and `defer`, and the outer end of deep stacks.
+    pub fn stands(&self, snap: usize, i: usize) -> impl Iterator<Item = (&'a str, u32)> + '_ {
+        let s = &self.snaps[snap];
+        let frames = s.s.frames_of(s.goroutine(i));
+        let own = frames.iter().filter(move |f| !s.function(f.site).class.is_machinery());
+        let shown = own.map(move |f| (s.s.function(f.site), s.s.site(f.site).line));
+        let shown = shown.filter(|(name, _)| !(name.contains("wrap") && name.contains('.') || name.ends_with("-fm")));
+        shown.take(COMPARED)
     }
 }

@@ -5,6 +5,7 @@
 //! [`graph`] joins that, [`rootcause`] finds where it ends, [`verdict`] says it.
 
 mod case;
+pub mod compare;
 mod describe;
 pub mod diagnosis;
 mod functions;
@@ -27,6 +28,7 @@ mod verdict;
 mod waits;
 
 use case::Case;
+pub use compare::compare;
 use diagnosis::Diagnosis;
 use graph::WaitGraph;
 use holdup_parsers::evidence::Evidence;
@@ -47,19 +49,24 @@ pub fn analyze(evidence: &Evidence, rules: &Rules, options: &Options) -> Diagnos
     let case = Case::new(evidence, rules, &kernel, &peers);
     let graph = WaitGraph::grow(&case);
     let findings = rootcause::findings(&case, &graph);
+    diagnose(&case, &graph, &findings, options)
+}
+
+/// Puts the diagnosis together.
+fn diagnose(case: &Case<'_>, graph: &WaitGraph, findings: &[rootcause::Ranked], options: &Options) -> Diagnosis {
     Diagnosis {
         schema_version: "1".into(),
         tool: diagnosis::Tool { name: "holdup".into(), version: options.version.clone() },
-        verdict: verdict::judge(&case, &findings),
-        inputs: output::inputs(&case),
-        snapshots: output::snapshots(&case),
-        locks: output::locks(&case),
-        edges: graph.edges(&case),
-        timeline: timeline::timeline(&case, &graph, &findings),
-        groups: groups::groups(&case),
-        subjects: subjects::subjects(&case, &findings),
-        missing: missing::missing(&case, &findings),
-        idle: groups::idle(&case),
-        findings: findings.into_iter().map(|ranked| ranked.finding).collect(),
+        verdict: verdict::judge(case, findings),
+        inputs: output::inputs(case),
+        snapshots: output::snapshots(case),
+        locks: output::locks(case),
+        edges: graph.edges(case),
+        timeline: timeline::timeline(case, graph, findings),
+        groups: groups::groups(case),
+        subjects: subjects::subjects(case, findings),
+        missing: missing::missing(case, findings),
+        idle: groups::idle(case),
+        findings: findings.iter().map(|ranked| ranked.finding.clone()).collect(),
     }
 }

@@ -77,7 +77,7 @@ pub fn run(args: &AnalyzeArgs) -> Exit {
 }
 
 /// The exit code that `--fail-on` asks for.
-fn judged(fail_on: Option<FailOn>, verdict: VerdictKind) -> Exit {
+pub(crate) fn judged(fail_on: Option<FailOn>, verdict: VerdictKind) -> Exit {
     let matched = match fail_on {
         None => false,
         Some(FailOn::Deadlock) => verdict == VerdictKind::Deadlock,
@@ -88,7 +88,7 @@ fn judged(fail_on: Option<FailOn>, verdict: VerdictKind) -> Exit {
 }
 
 /// An explicit `--lang` counts everywhere, the locale for text and HTML only.
-fn language(args: &AnalyzeArgs, format: Format) -> Lang {
+pub(crate) fn language(args: &AnalyzeArgs, format: Format) -> Lang {
     match (args.lang, format) {
         (Some(lang), _) => lang,
         (None, Format::Text | Format::Html) => Lang::of_locale(),
@@ -96,7 +96,7 @@ fn language(args: &AnalyzeArgs, format: Format) -> Lang {
     }
 }
 
-fn stdout_style(args: &AnalyzeArgs) -> Style {
+pub(crate) fn stdout_style(args: &AnalyzeArgs) -> Style {
     let terminal = std::io::stdout().is_terminal();
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let color = match args.color {
@@ -115,18 +115,18 @@ fn width(terminal: bool) -> usize {
 }
 
 /// Whether anything that was read says something about an incident. An executable alone does not.
-fn recognised(evidence: &Evidence) -> bool {
+pub(crate) fn recognised(evidence: &Evidence) -> bool {
     !evidence.snapshots.is_empty()
         || evidence.inputs.iter().any(|input| !matches!(input.kind, InputKind::Other | InputKind::Executable))
 }
 
-fn complain(unreadable: &[Unreadable]) {
+pub(crate) fn complain(unreadable: &[Unreadable]) {
     for path in unreadable {
         say(format_args!("cannot read {}: {}", path.path, path.message));
     }
 }
 
-fn nothing_recognised(evidence: &Evidence, unreadable: &[Unreadable]) -> Exit {
+pub(crate) fn nothing_recognised(evidence: &Evidence, unreadable: &[Unreadable]) -> Exit {
     describe_inputs(evidence);
     if !unreadable.is_empty() {
         return Exit::Trouble;
@@ -144,7 +144,7 @@ fn nothing_recognised(evidence: &Evidence, unreadable: &[Unreadable]) -> Exit {
 }
 
 /// What each file was taken for, and what was lost of it; the first few.
-fn describe_inputs(evidence: &Evidence) {
+pub(crate) fn describe_inputs(evidence: &Evidence) {
     const SHOWN: usize = 50;
     for input in evidence.inputs.iter().take(SHOWN) {
         let envelopes = input.envelopes.join(", ");
@@ -163,7 +163,7 @@ fn describe_inputs(evidence: &Evidence) {
 }
 
 /// The built-in rules (unless refused) and those of `--rules`.
-fn rules(args: &AnalyzeArgs) -> Result<Rules> {
+pub(crate) fn rules(args: &AnalyzeArgs) -> Result<Rules> {
     if args.rules.is_empty() {
         return Ok(if args.no_rules { Rules::none() } else { Rules::builtin() });
     }

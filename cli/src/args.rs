@@ -32,7 +32,11 @@ pub enum Command {
     /// Reads everything under the paths as one incident and says what is stuck, why, and what to do
     Analyze(AnalyzeArgs),
     /// Prints the JSON Schema of `--format json`
-    Schema,
+    Schema {
+        /// Whose output
+        #[arg(value_enum, default_value_t = Described::Analyze)]
+        of: Described,
+    },
     /// Prints a completion script for a shell
     Completions {
         /// Whose script
@@ -40,9 +44,21 @@ pub enum Command {
     },
     /// Prints the manual page (roff)
     Man,
-    /// The same process at several moments
-    #[command(hide = true, disable_help_flag = true)]
-    Compare(Unparsed),
+    /// The same process, or the same node, at several moments: what is stuck, what moves, what grows
+    ///
+    /// Each PATH is one moment: a dump, or the folder or archive of all that was saved of a node then. They are put in
+    /// order of time where clocks tell, else taken in the order given. A goroutine that stands at the same place with an
+    /// older wait has not moved; a lock whose waiter went on was given to it, so it is slow, not stuck; stacks that come
+    /// and do not go are a leak. A single PATH that holds several dumps of a process (a journal) is compared within
+    /// itself.
+    #[command(mut_arg("paths", |paths| paths.help(
+        "One moment each: a dump, or a folder or archive of what was saved then; oldest first where no clock tells"
+    )))]
+    Compare {
+        #[allow(missing_docs)]
+        #[command(flatten)]
+        args: AnalyzeArgs,
+    },
     /// A core's goroutines and threads, or the dump that the Go runtime itself would have printed
     Core(CoreArgs),
     /// The same evidence without names
@@ -57,6 +73,15 @@ pub enum Command {
     /// The knowledge base
     #[command(hide = true, disable_help_flag = true)]
     Rules(Unparsed),
+}
+
+/// Commands whose JSON has a schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Described {
+    /// The diagnosis
+    Analyze,
+    /// The comparison
+    Compare,
 }
 
 /// Arguments of a command that is not there yet; it is refused whatever they are.

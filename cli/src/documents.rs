@@ -1,14 +1,18 @@
 //! What the program says about itself: JSON Schema, completions, manual page.
 
-use crate::args;
+use crate::args::{self, Described};
 use crate::exit::Exit;
 use crate::output;
 use clap_complete::Shell;
+use holdup_analysis::compare::model::Comparison;
 use holdup_analysis::diagnosis::Diagnosis;
 
 /// `holdup schema`.
-pub fn schema() -> Exit {
-    let schema = schemars::schema_for!(Diagnosis);
+pub fn schema(of: Described) -> Exit {
+    let schema = match of {
+        Described::Analyze => schemars::schema_for!(Diagnosis),
+        Described::Compare => schemars::schema_for!(Comparison),
+    };
     match serde_json::to_string_pretty(&schema) {
         Ok(text) => output::to_stdout(format!("{text}\n").as_bytes()),
         Err(error) => output::failed("the schema", &error.into()),

@@ -3,6 +3,7 @@
 
 pub mod analyze;
 pub mod args;
+pub mod compare_command;
 pub mod core_command;
 pub mod documents;
 pub mod exit;

@@ -1,16 +1,16 @@
 //! The `holdup` binary.
 
-use holdup_cli::{analyze, args, core_command, documents, exit::Exit};
+use holdup_cli::{analyze, args, compare_command, core_command, documents, exit::Exit};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments = args::parse();
     let exit = match arguments.command {
         args::Command::Analyze(options) => analyze::run(&options),
-        args::Command::Schema => documents::schema(),
+        args::Command::Schema { of } => documents::schema(of),
         args::Command::Completions { shell } => documents::completions(shell),
         args::Command::Man => documents::man(),
-        args::Command::Compare(_) => Exit::refused("compare"),
+        args::Command::Compare { args } => compare_command::run(&args),
         args::Command::Core(options) => core_command::run(&options),
         args::Command::Anonymize(_) => Exit::refused("anonymize"),
         args::Command::Serve(_) => Exit::refused("serve"),

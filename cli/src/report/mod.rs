@@ -1,5 +1,6 @@
 //! The report writers: one diagnosis, many forms.
 
+pub mod compare;
 mod dot;
 mod escape;
 mod graph;

@@ -39,8 +39,9 @@ struct Page<'v, 'a> {
     width: usize,
 }
 
+/// What a text says.
 #[derive(Clone, Copy)]
-enum Paint {
+pub(super) enum Paint {
     Verdict(VerdictKind),
     Bold,
     Dim,
@@ -48,23 +49,28 @@ enum Paint {
     Against,
 }
 
+/// Text in the colour of what it says, if colour is wanted.
+pub(super) fn paint(style: &Style, paint: Paint, text: &str) -> String {
+    use anstyle::{AnsiColor, Style as Ansi};
+    if !style.color || text.is_empty() {
+        return text.to_owned();
+    }
+    let of = |color: AnsiColor| Ansi::new().fg_color(Some(color.into()));
+    let ansi = match paint {
+        Paint::Verdict(VerdictKind::Healthy) => of(AnsiColor::Green).bold(),
+        Paint::Verdict(VerdictKind::Hang | VerdictKind::Deadlock | VerdictKind::Crash) => of(AnsiColor::Red).bold(),
+        Paint::Verdict(_) => of(AnsiColor::Yellow).bold(),
+        Paint::Bold => Ansi::new().bold(),
+        Paint::Dim => Ansi::new().dimmed(),
+        Paint::For => of(AnsiColor::Green),
+        Paint::Against => of(AnsiColor::Yellow),
+    };
+    format!("{ansi}{text}{ansi:#}")
+}
+
 impl Page<'_, '_> {
-    fn paint(&self, paint: Paint, text: &str) -> String {
-        use anstyle::{AnsiColor, Style as Ansi};
-        if !self.style.color || text.is_empty() {
-            return text.to_owned();
-        }
-        let of = |color: AnsiColor| Ansi::new().fg_color(Some(color.into()));
-        let ansi = match paint {
-            Paint::Verdict(VerdictKind::Healthy) => of(AnsiColor::Green).bold(),
-            Paint::Verdict(VerdictKind::Hang | VerdictKind::Deadlock | VerdictKind::Crash) => of(AnsiColor::Red).bold(),
-            Paint::Verdict(_) => of(AnsiColor::Yellow).bold(),
-            Paint::Bold => Ansi::new().bold(),
-            Paint::Dim => Ansi::new().dimmed(),
-            Paint::For => of(AnsiColor::Green),
-            Paint::Against => of(AnsiColor::Yellow),
-        };
-        format!("{ansi}{text}{ansi:#}")
+    fn paint(&self, with: Paint, text: &str) -> String {
+        paint(self.style, with, text)
     }
 
     fn line(&mut self, line: &str) {
@@ -434,13 +440,13 @@ fn clean(mut row: Row) -> Row {
 }
 
 /// Fills with spaces to `width` columns; Chinese characters take two.
-fn pad(text: &str, width: usize) -> String {
+pub(super) fn pad(text: &str, width: usize) -> String {
     let missing = width.saturating_sub(text.width());
     format!("{text}{:missing$}", "")
 }
 
 /// Shortens to `width` columns.
-fn cut(text: &str, width: usize) -> String {
+pub(super) fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
@@ -461,7 +467,7 @@ fn cut(text: &str, width: usize) -> String {
 }
 
 /// Breaks into lines of at most `width` columns, at spaces where there are any; at least one line.
-fn wrap(text: &str, width: usize) -> Vec<String> {
+pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let width = width.max(8);
     let mut lines = vec![String::new()];
     let mut used = 0;

@@ -168,6 +168,42 @@ words! {
     cannot_unpack: "This browser is too old to unpack the list; the ids stand with their stacks above.", "浏览器版本过旧，无法展开列表；请在上方堆栈中查看编号。";
     keys: "Keys: / search, j and k next and previous section, t dark or light, Esc close", "快捷键：/ 搜索，j、k 下一节、上一节，t 切换深浅色，Esc 关闭";
     skip: "Skip to the answer", "跳到结论";
+    // Comparison
+    moments: "Moments", "时间点";
+    moment_one: "1 moment", "1 个时间点";
+    moments_n: "{n} moments", "{n} 个时间点";
+    moments_over: "{moments} over {time}", "{moments}，跨度 {time}";
+    moments_about: "{moments} about {time} apart by the ages of what did not move", "{moments}，按未移动者的时长推算相距约 {time}";
+    seconds: "{n} s", "{n} 秒";
+    since_before: "since", "距上次";
+    goroutines_head: "goroutines", "goroutine 数";
+    alone: "alone", "单独判定";
+    what_became: "What became of it", "后续变化";
+    fate_stays: "has not moved", "未移动";
+    fate_new: "new", "新出现";
+    fate_seen_once: "seen once", "仅见一次";
+    fate_moves: "moves", "在推进";
+    fate_gone: "is over", "已结束";
+    course_stuck: "stuck", "卡住";
+    course_changes_hands: "changes hands", "持有者在更替";
+    course_new: "new", "新出现";
+    course_released: "free again", "已释放";
+    course_unclear: "unclear", "不明";
+    latest_chain: "Chain of the newest moment", "最新时间点的等待链";
+    not_moved: "Not moved", "未移动";
+    grows: "Growing", "增长";
+    moves: "Moving", "在移动";
+    goroutine_head: "goroutine", "goroutine 编号";
+    stands_in: "stands in", "所在位置";
+    from: "from", "从";
+    to: "to", "到";
+    came_back: "back at the same place, for a new wait", "回到原处，开始新的等待";
+    holds_lock: "holds {what}", "持有 {what}";
+    n_new: "{n} new", "新增 {n}";
+    n_started: "{n} started", "新启动 {n} 个";
+    n_ended: "{n} ended", "已结束 {n} 个";
+    n_idle_standing: "{n} idle ones stand still as they should", "{n} 个空闲者静止属正常";
+    stayed_of: "{n} of the first {all} are still there", "最初 {all} 个中仍有 {n} 个";
     picture_of_chain: "Who waits for whom, from the symptom at the top to the root at the bottom", "等待关系图：上为症状，下为根源";
 }
 
