@@ -371,13 +371,23 @@ fn a_real_slow_node_is_slow_in_either_order() {
 #[test]
 fn real_hangs_dumped_twice_stay_hangs_with_their_holder() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus/incidents");
-    for (case, one, other, address, holder) in [(
-        "s2-cri-status-lock",
-        "containerd-pprof-goroutine-debug2.txt",
-        "containerd.8684.stacks.log",
-        "0xc000b46700",
-        425,
-    )] {
+    // Lock and holder are those of each truth.json.
+    for (case, one, other, address, holder) in [
+        (
+            "s2-cri-status-lock",
+            "containerd-pprof-goroutine-debug2.txt",
+            "containerd.8684.stacks.log",
+            "0xc000b46700",
+            425,
+        ),
+        (
+            "s4-frozen-disk-dstate",
+            "containerd-pprof-goroutine-debug2.txt",
+            "containerd.31201.stacks.log",
+            "0xc0004a5700",
+            400,
+        ),
+    ] {
         let path = |name: &str| corpus.join(case).join(name).to_str().expect("UTF-8").to_owned();
         let report = json(&[&path(one), &path(other)]);
         assert_eq!(kind(&report), "hang", "{case}: {}", report["verdict"]);

@@ -32,7 +32,8 @@ impl Hands {
     /// Follows every lock that is waited for at some sight. `number` names the process.
     pub fn of(cases: &[Case<'_>], strand: &Strand, standing: &Standing, number: usize) -> Self {
         let sights = &strand.sights;
-        let marks: Vec<Vec<Option<Mark>>> = sights.iter().map(|&s| marks(cases, s)).collect();
+        let mut marks: Vec<Vec<Option<Mark>>> = sights.iter().map(|&s| marks(cases, s)).collect();
+        join_by_type(cases, sights, &mut marks);
         let mut index: FxHashMap<&Mark, usize> = FxHashMap::default();
         let mut hands = Hands { waits: vec![FxHashMap::default(); sights.len()], ..Hands::default() };
         for (n, found) in marks.iter().enumerate() {
@@ -276,6 +277,32 @@ fn marks(cases: &[Case<'_>], sight: Sight) -> Vec<Option<Mark>> {
         }
     };
     locks.iter().map(mark).collect()
+}
+
+/// A lock whose address one form of dump shows and another does not: the same, if each dump has only one of its type.
+fn join_by_type(cases: &[Case<'_>], sights: &[Sight], marks: &mut [Vec<Option<Mark>>]) {
+    let mut known: FxHashMap<(String, &'static str), (usize, FxHashSet<u64>)> = FxHashMap::default();
+    let locks = |n: usize| &cases[sights[n].case].locks[sights[n].snap];
+    for n in 0..sights.len() {
+        let mut here: FxHashMap<(String, &'static str), usize> = FxHashMap::default();
+        for lock in locks(n).iter().filter(|lock| is_held(lock.kind)) {
+            let Some(name) = lock.type_name.clone() else { continue };
+            let count = here.entry((name.clone(), lock.kind)).or_default();
+            *count += 1;
+            let seen = known.entry((name, lock.kind)).or_default();
+            seen.0 = seen.0.max(*count);
+            seen.1.extend(lock.address);
+        }
+    }
+    for (n, marks) in marks.iter_mut().enumerate() {
+        for (lock, mark) in locks(n).iter().zip(marks) {
+            let Some(name) = lock.type_name.clone().filter(|_| mark.is_some()) else { continue };
+            if known.get(&(name.clone(), lock.kind)).is_some_and(|(most, addresses)| *most == 1 && addresses.len() <= 1)
+            {
+                *mark = Some(Mark::Type(name, lock.kind));
+            }
+        }
+    }
 }
 
 fn is_held(kind: &str) -> bool {

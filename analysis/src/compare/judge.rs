@@ -134,6 +134,13 @@ fn fate(
             return (Fate::Stays, from, format!("{who} stands at the same place {all}"));
         }
         let before = sights[n - 1];
+        if snap_of(cases, before).s.goroutines.iter().all(|g| g.id.is_none()) {
+            return (
+                Fate::SeenOnce,
+                m,
+                format!("the dump before has no goroutine ids: whether {who} stood cannot be told"),
+            );
+        }
         if thread.standing.index(id, n - 1).is_none() && !snap_of(cases, before).s.complete {
             return (Fate::SeenOnce, m, format!("{who} is not in the dump before, which is cut short"));
         }
