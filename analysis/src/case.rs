@@ -3,6 +3,7 @@
 use crate::holders::{self, Holding, Oldest};
 use crate::kernel::KernelRules;
 use crate::locks::{self, LockGroup, Offsets};
+use crate::native::NativeLocks;
 use crate::peers::Peers;
 use crate::processes::Processes;
 use crate::rules::Rules;
@@ -33,6 +34,8 @@ pub struct Case<'a> {
     pub lock_of: Vec<FxHashMap<usize, usize>>,
     /// Longest waits, by snapshot.
     pub oldest: Vec<Oldest>,
+    /// Locks of C programs.
+    pub native: NativeLocks,
     /// The processes.
     pub processes: Processes,
     /// Goroutines by id, by snapshot.
@@ -66,7 +69,8 @@ impl<'a> Case<'a> {
             .iter()
             .map(|s| s.goroutines.iter().enumerate().filter_map(|(i, g)| g.id.map(|id| (id, i))).collect())
             .collect();
-        Case { evidence, rules, kernel, peers, snaps, locks, holdings, lock_of, oldest, processes, by_id }
+        let native = NativeLocks::of(evidence);
+        Case { evidence, rules, kernel, peers, snaps, locks, holdings, lock_of, oldest, native, processes, by_id }
     }
 
     /// The snapshots that the graph is built on: one for each process.

@@ -22,6 +22,8 @@ pub enum Key {
     Process(usize),
     /// Index into `NodeEvidence::threads`.
     Thread(usize),
+    /// Index into `NativeLocks::groups`.
+    NativeLock(usize),
     /// Index into [`WaitGraph::resources`].
     Resource(usize),
 }
@@ -182,6 +184,7 @@ impl WaitGraph {
                 Node { kind: "process".into(), snapshot, id, label }
             }
             Key::Thread(t) => links::thread_node(case, t),
+            Key::NativeLock(n) => crate::native::node(case, n),
             Key::Resource(r) => {
                 let label = self.resources.get(r).map_or(String::new(), |r| r.label.clone());
                 Node { kind: "resource".into(), snapshot: None, id: NodeId::Name(label.clone()), label }

@@ -16,6 +16,7 @@ mod kernel;
 mod links;
 mod locks;
 mod missing;
+mod native;
 mod output;
 mod peers;
 mod processes;

@@ -5,6 +5,7 @@ use crate::diagnosis::{Holder, Input, Lock, Problem, Process, Snapshot, Waiter};
 use crate::holders::Candidate;
 use crate::links;
 use crate::locks::{Identity, LockGroup};
+use crate::native;
 use crate::snap::Snap;
 use crate::waits::Primitive;
 use holdup_parsers::evidence::Severity;
@@ -116,6 +117,7 @@ pub fn locks(case: &Case<'_>) -> Vec<Lock> {
             });
         }
     }
+    found.extend(native::locks(case));
     found
 }
 

@@ -1,7 +1,7 @@
 //! Which snapshots show the same process, and which processes are known at all.
 
 use crate::snap::Snap;
-use holdup_parsers::evidence::{Evidence, ProcessRow};
+use holdup_parsers::evidence::{Evidence, ProcessRow, ThreadStack};
 use rustc_hash::FxHashMap;
 
 /// A process, from snapshots, from `ps`, or both.
@@ -79,7 +79,21 @@ impl Processes {
             });
         }
         table.add_rows(&evidence.node.processes);
+        table.add_cores(&evidence.node.threads);
         table
+    }
+
+    /// Programs that are not Go are known by their cores alone.
+    fn add_cores(&mut self, threads: &[ThreadStack]) {
+        for thread in threads.iter().filter(|thread| thread.memory.is_some()) {
+            let (Some(pid), Some(comm)) = (thread.pid, &thread.comm) else { continue };
+            self.by_pid.entry(pid).or_insert_with(|| {
+                let row = ProcessRow { pid, command: comm.clone(), ..ProcessRow::default() };
+                let role = role_of_program(comm, &row);
+                self.all.push(Process { pid: Some(pid), name: comm.clone(), role, ..Process::default() });
+                self.all.len() - 1
+            });
+        }
     }
 
     fn belongs(&self, process: &Process, snap: &Snap<'_>, pid: Option<u32>, snaps: &[Snap<'_>]) -> bool {

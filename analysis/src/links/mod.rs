@@ -12,6 +12,7 @@ pub use threads::{telling_function, thread_node};
 
 use crate::case::Case;
 use crate::graph::{Key, Link, Resource};
+use crate::native;
 use crate::waits::Primitive;
 
 /// Indexes that the edges need, made once.
@@ -58,9 +59,11 @@ pub fn starts(case: &Case<'_>, snap: usize) -> Vec<usize> {
         .collect()
 }
 
-/// Threads that the kernel holds, of processes without a dump of their own.
+/// Threads that the kernel holds, and threads of C programs that wait for a lock.
 pub fn stuck_threads(case: &Case<'_>) -> Vec<Key> {
-    threads::stuck(case)
+    let mut stuck = threads::stuck(case);
+    stuck.extend(native::waiting(case));
+    stuck
 }
 
 /// What `key` waits for.
@@ -69,7 +72,8 @@ pub fn expand(case: &Case<'_>, context: &Context, key: Key, resources: &mut Vec<
         Key::Goroutine(snap, i) => goroutine(case, context, snap, i, resources),
         Key::Lock(snap, n) => lock::holder(case, snap, n).into_iter().collect(),
         Key::Process(p) => process(case, context, p, resources),
-        Key::Thread(t) => threads::resource(case, t, resources).into_iter().collect(),
+        Key::Thread(t) => threads::onward(case, &context.threads, t, resources).into_iter().collect(),
+        Key::NativeLock(n) => native::holder(case, n).into_iter().collect(),
         Key::Resource(r) => external::owner(case, resources.get(r)).into_iter().collect(),
     }
 }

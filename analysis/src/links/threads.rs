@@ -6,6 +6,7 @@ use crate::describe;
 use crate::diagnosis::{Evidence, Node, NodeId, Source, Trust};
 use crate::graph::{Key, Link, Resource};
 use crate::kernel::KernelRule;
+use crate::native;
 use crate::waits::Primitive;
 use holdup_parsers::evidence::ThreadStack;
 use rustc_hash::FxHashMap;
@@ -85,6 +86,9 @@ pub fn telling_function(case: &Case<'_>, t: usize) -> Option<String> {
     let thread = &case.evidence.node.threads[t];
     if let Some((_, n)) = case.kernel.of_stack(&thread.frames) {
         return thread.frames.get(n).map(|f| f.function.clone());
+    }
+    if thread.native {
+        return native::own_function(thread);
     }
     let scheduler = |f: &str| f.contains("schedule") || f.starts_with("__switch_to");
     let frame = thread.frames.iter().find(|f| !scheduler(&f.function)).or(thread.frames.first());
@@ -220,6 +224,23 @@ pub fn of_process(case: &Case<'_>, threads: &Threads, p: usize, resources: &mut 
         }
     }
     Vec::new()
+}
+
+/// What a thread waits for: a lock of its C library, what its own kernel stack shows, or what the kernel holds it in.
+pub fn onward(case: &Case<'_>, threads: &Threads, t: usize, resources: &mut Vec<Resource>) -> Option<(Key, Link)> {
+    let thread = &case.evidence.node.threads[t];
+    if !thread.native {
+        return resource(case, t, resources);
+    }
+    native::waits(case, t).or_else(|| {
+        let same = |&&other: &&usize| {
+            let other = &case.evidence.node.threads[other];
+            !other.native && other.tid == thread.tid && !other.frames.is_empty()
+        };
+        let kernel = *threads.of_pid(thread.pid).iter().find(same)?;
+        let evidence = vec![thread_evidence(case, kernel, "the kernel's stack of the same thread".into())];
+        Some((Key::Thread(kernel), Link { why: "kernel", trust: Trust::Strong, evidence }))
+    })
 }
 
 /// What the kernel holds a thread in.

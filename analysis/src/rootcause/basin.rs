@@ -158,6 +158,10 @@ pub fn process_of(case: &Case<'_>, key: Key) -> Option<usize> {
             let pid = case.evidence.node.threads[t].pid?;
             case.processes.by_pid.get(&pid).copied()
         }
+        Key::NativeLock(n) => {
+            let pid = crate::native::words(case, n).pid?;
+            case.processes.by_pid.get(&pid).copied()
+        }
         Key::Resource(_) => None,
     }
 }

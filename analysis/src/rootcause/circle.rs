@@ -6,6 +6,7 @@ use crate::case::Case;
 use crate::describe;
 use crate::diagnosis::{Blocked, Evidence, Finding, Root, Trust};
 use crate::graph::{Key, WaitGraph};
+use crate::native;
 use crate::waits::Primitive;
 
 /// A finding for each circle that is to be believed.
@@ -49,22 +50,30 @@ fn finding(case: &Case<'_>, graph: &WaitGraph, n: usize, circle: &[Key], basins:
     if !believed || moving {
         return None;
     }
-    let kind = kind_of(case, &goroutines, &locks);
+    let (threads, native_locks) = native::members(&ring);
+    let kind = match (goroutines.len(), threads.len()) {
+        (0, 1) => "deadlock-self",
+        (0, _) => "deadlock-lock-order",
+        _ => kind_of(case, &goroutines, &locks),
+    };
     let basin = basins.by_end.get(&End::Circle(n)).cloned().unwrap_or_default();
-    let names: Vec<String> = goroutines.iter().map(|&(s, i)| label(case, s, i)).collect();
-    let lock_names: Vec<String> = locks.iter().map(|&(s, l)| case.locks[s][l].label()).collect();
+    let mut names: Vec<String> = goroutines.iter().map(|&(s, i)| label(case, s, i)).collect();
+    names.extend(threads.iter().map(|&t| native::thread_label(case, t)));
+    let mut lock_names: Vec<String> = locks.iter().map(|&(s, l)| case.locks[s][l].label()).collect();
+    lock_names.extend(native_locks.iter().map(|&n| native::label(case, n)));
     let process =
-        goroutines.first().map_or(String::new(), |&(s, _)| case.processes.all[case.processes.of_snap[s]].label());
+        goroutines.first().map(|&(s, _)| format!("{}: ", case.processes.all[case.processes.of_snap[s]].label()));
+    let process = process.unwrap_or_default();
     let title = match kind {
         "deadlock-self" => {
-            format!("{process}: {} waits for {}, which it holds itself", names.join(", "), lock_names.join(", "))
+            format!("{process}{} waits for {}, which it holds itself", names.join(", "), lock_names.join(", "))
         }
         "deadlock-rlock-recursion" => format!(
-            "{process}: {} asks for {} for reading again while a writer waits in between",
+            "{process}{} asks for {} for reading again while a writer waits in between",
             names.join(", "),
             lock_names.join(", ")
         ),
-        _ => format!("{process}: {} wait for each other over {}", names.join(" and "), lock_names.join(" and ")),
+        _ => format!("{process}{} wait for each other over {}", names.join(" and "), lock_names.join(" and ")),
     };
     let explanation = explain(case, graph, &ring);
     let root = goroutines.first().map(|&(s, i)| {
@@ -75,6 +84,15 @@ fn finding(case: &Case<'_>, graph: &WaitGraph, n: usize, circle: &[Key], basins:
             blocked_in: Some(doing.blocked_in),
             minutes: case.snaps[s].goroutine(i).minutes,
         }
+    });
+    let root = root.or_else(|| {
+        let t = *threads.first()?;
+        Some(Root {
+            node: graph.describe(case, Key::Thread(t)),
+            function: native::own_function(&case.evidence.node.threads[t]),
+            blocked_in: native_locks.first().map(|&n| native::label(case, n)),
+            minutes: None,
+        })
     })?;
     let mut path: Vec<Key> = ring.clone();
     path.extend(ring.first());
@@ -166,7 +184,11 @@ fn explain(case: &Case<'_>, graph: &WaitGraph, ring: &[Key]) -> String {
         Some(&Key::Goroutine(s, i)) => {
             format!("{text}, held by {} again. None of them can ever go on.", label(case, s, i))
         }
-        _ => text,
+        Some(_) => format!(
+            "{text}, which waits for {} again.",
+            ring.first().map_or(String::new(), |&k| graph.describe(case, k).label)
+        ),
+        None => text,
     }
 }
 

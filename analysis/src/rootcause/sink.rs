@@ -10,6 +10,7 @@ use crate::diagnosis::{Blocked, Evidence, Finding, HolderStatus, Root, Trust};
 use crate::graph::{Key, WaitGraph};
 use crate::holders::is_whole;
 use crate::links;
+use crate::native;
 use crate::waits::Primitive;
 
 /// Minutes of waiting for a lock that are not everyday.
@@ -58,11 +59,24 @@ fn finding(case: &Case<'_>, graph: &WaitGraph, basins: &Basins, end: Key, basin:
         trust =
             trust.min(if case.holdings[s][l].status == HolderStatus::Leaked { Trust::Likely } else { Trust::Guess });
     }
+    if native_lock(&path).is_some() {
+        trust = trust.min(Trust::Likely);
+        evidence.push(Evidence {
+            kind: "time".into(),
+            text: "a core is one moment: how long the lock has been held cannot be seen in it".into(),
+            source: None,
+            against: true,
+        });
+    }
     let kind = kind_of(case, graph, &path, end, held.is_some());
     let moving = is_moving(case, &path);
+    let title = match native_lock(&path) {
+        Some(n) => native::title(case, n, last),
+        None => title(case, graph, held, end, last, &root),
+    };
     let mut finding = Finding {
         kind: kind.into(),
-        title: title(case, graph, held, end, last, &root),
+        title,
         explanation: explain(case, graph, &path, basin, minutes),
         root,
         chain: path.iter().map(|&key| graph.describe(case, key)).collect(),
@@ -79,7 +93,7 @@ fn finding(case: &Case<'_>, graph: &WaitGraph, basins: &Basins, end: Key, basin:
         Key::Resource(_) | Key::Thread(_) => 60,
         Key::Process(_) => 30,
         Key::Goroutine(..) => 20,
-        Key::Lock(..) => 0,
+        Key::Lock(..) | Key::NativeLock(_) => 0,
     };
     let score = beyond
         + 10 * bits(basin.goroutines)
@@ -89,6 +103,11 @@ fn finding(case: &Case<'_>, graph: &WaitGraph, basins: &Basins, end: Key, basin:
         + 10 * i64::from(basin.symptom.is_some())
         + 10 * bits(basin.lock_waiters);
     Some(Ranked { finding, score, moving, minutes, path })
+}
+
+/// The lock of a C program that a chain passes last.
+fn native_lock(path: &[Key]) -> Option<usize> {
+    path.iter().rev().find_map(|k| if let Key::NativeLock(n) = k { Some(*n) } else { None })
 }
 
 fn age(case: &Case<'_>, key: Key) -> Option<u32> {
@@ -127,9 +146,14 @@ fn is_significant(
                 || held_thread && path.len() > 2
                 || stopped && path.len() > 1
         }
-        Key::Thread(t) => case.evidence.node.threads[t].state == Some('D') && at_least(1),
+        Key::Thread(t) => {
+            let thread = &case.evidence.node.threads[t];
+            thread.state == Some('D') && at_least(1)
+                || native_lock(path).is_some() && native::blocking_call(thread).is_some()
+        }
         Key::Process(_) => at_least(ANSWER_MINUTES) && basin.processes.len() > 1,
         Key::Lock(..) => false,
+        Key::NativeLock(n) => native::words(case, n).owner_gone,
         Key::Goroutine(snap, i) => {
             let s = &case.snaps[snap];
             let symptom = basin.symptom.is_some();
@@ -206,7 +230,8 @@ fn root(case: &Case<'_>, graph: &WaitGraph, last: Key, end: Key) -> Root {
             let thread = &case.evidence.node.threads[t];
             let function = links::telling_function(case, t);
             let minutes = thread.blocked_seconds.map(|s| (s / 60) as u32);
-            Root { node, function, blocked_in: beyond, minutes }
+            let call = native::blocking_call(thread).map(|call| format!("the call {call}"));
+            Root { node, function, blocked_in: beyond.or(call), minutes }
         }
         _ => Root { node, function: None, blocked_in: beyond, minutes: None },
     }
@@ -236,6 +261,9 @@ fn kind_of(case: &Case<'_>, graph: &WaitGraph, path: &[Key], end: Key, held: boo
             }
             _ => "held-in-wait",
         };
+    }
+    if let Some(n) = native_lock(path) {
+        return if end == Key::NativeLock(n) { "leaked-lock" } else { "held-in-syscall" };
     }
     match end {
         Key::Thread(_) => "kernel-wait",

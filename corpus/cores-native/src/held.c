@@ -1,6 +1,6 @@
 /* Two threads want a mutex that a third holds while it reads from a pipe into which nobody writes; a fourth wants to
  * read what the same holder has locked for writing; main waits for the holder to end. Prints "ready" when all stand.
- * With an argument the holder reads in a signal handler. */
+ * `held handler`: the holder reads in a signal handler. `held crossed`: two threads hold what the other wants. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -74,11 +74,49 @@ static void *look_up_thread(void *key)
 	return NULL;
 }
 
+static pthread_mutex_t audit = PTHREAD_MUTEX_INITIALIZER;
+
+__attribute__((noinline)) static void transfer(pthread_mutex_t *first, pthread_mutex_t *second)
+{
+	pthread_mutex_lock(first);
+	pthread_barrier_wait(&held);
+	pthread_mutex_lock(second);
+	balance++;
+	pthread_mutex_unlock(second);
+	pthread_mutex_unlock(first);
+}
+
+static void *transfer_thread(void *unused)
+{
+	transfer(&ledger, &audit);
+	return unused;
+}
+
+static void *revise_thread(void *unused)
+{
+	transfer(&audit, &ledger);
+	return unused;
+}
+
+/* Lock order inverted: both wait for ever. */
+static int crossed(void)
+{
+	pthread_t both[2];
+	pthread_barrier_init(&held, NULL, 2);
+	pthread_create(&both[0], NULL, transfer_thread, NULL);
+	pthread_create(&both[1], NULL, revise_thread, NULL);
+	sleep(1);
+	puts("ready");
+	fflush(stdout);
+	return pthread_join(both[0], NULL);
+}
+
 int main(int argc, char **argv)
 {
 	static int amounts[2] = {7, 11};
 	pthread_t holder, others[3];
-	(void)argv;
+	if (argc > 1 && argv[1][0] == 'c')
+		return crossed();
 	in_handler = argc > 1;
 	signal(SIGUSR1, on_signal);
 	if (pipe(ends))
