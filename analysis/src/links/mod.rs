@@ -93,7 +93,9 @@ fn goroutine(
     if edges.is_empty() {
         edges.extend(exec::child(case, snap, i));
     }
-    edges.extend(threads::of_goroutine(case, &context.threads, snap, i));
+    if edges.is_empty() {
+        edges.extend(threads::of_goroutine(case, &context.threads, snap, i));
+    }
     if edges.is_empty() {
         edges.extend(external::resource(case, snap, i, resources));
     }
