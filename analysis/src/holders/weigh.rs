@@ -158,19 +158,19 @@ fn trust_of(
         let locked = word_of(snap, lock).is_some_and(|word| word.locked == Some(true));
         return if locked && gap >= 20 && !against { Trust::Strong } else { Trust::Likely };
     }
-    let reasons = [
-        has(FactKind::LaterLineSameObject) || has(FactKind::LaterLine),
+    // Where it stands, by line or by rule, is the same frame, and says which kind of object, not which one.
+    let place = has(FactKind::LaterLineSameObject) || has(FactKind::LaterLine) || has(FactKind::KnownHolder);
+    let this_one = [
         has(FactKind::LaterLineSameObject) || has(FactKind::Pointer) || has(FactKind::NamedLocked),
-        has(FactKind::KnownHolder),
         has(FactKind::NamedLocked),
         has(FactKind::OnceRunner),
         has(FactKind::MemoryHint),
         has(FactKind::OldestWaiter),
-        only,
     ];
-    let reasons = reasons.iter().filter(|&&r| r).count();
+    let this_one = this_one.iter().filter(|&&r| r).count();
+    let reasons = this_one + usize::from(place) + usize::from(only);
     let clear = gap >= 20 || readers;
-    if points >= STRONG && reasons >= 2 && clear && !against && lock.identity <= Identity::Object {
+    if points >= STRONG && this_one >= 1 && reasons >= 2 && clear && !against && lock.identity <= Identity::Object {
         Trust::Strong
     } else if points >= LIKELY && (gap >= 8 || readers) {
         Trust::Likely
