@@ -81,12 +81,14 @@ pub fn child(case: &Case<'_>, snap: usize, i: usize) -> Option<(Key, Link)> {
 /// The processes in `ps` that this one may have started. Where its pid is not known, those whose parent has its role.
 fn possible_children(case: &Case<'_>, snap: usize) -> Vec<usize> {
     let own = &case.processes.all[case.processes.of_snap[snap]];
-    let parents: Vec<u32> = match own.pid {
-        Some(pid) => vec![pid],
-        None => case.processes.all.iter().filter(|p| p.role == own.role).filter_map(|p| p.pid).collect(),
+    let is_child = |c: usize| {
+        let Some(parent) = case.processes.all[c].ppid else { return false };
+        match own.pid {
+            Some(pid) => pid == parent,
+            None => case.processes.by_pid.get(&parent).is_some_and(|&p| case.processes.all[p].role == own.role),
+        }
     };
-    let children = parents.iter().filter_map(|pid| case.processes.children.get(pid)).flatten().copied();
-    children.filter(|&c| !is_service(case, c)).collect()
+    (0..case.processes.all.len()).filter(|&c| is_child(c) && !is_service(case, c)).collect()
 }
 
 /// Long-lived helpers that a daemon starts are not what a request waits for.

@@ -18,18 +18,13 @@ use crate::waits::Primitive;
 /// Indexes that the edges need, made once.
 pub struct Context {
     rpc: rpc::Servers,
-    children: children::Children,
     threads: threads::Threads,
 }
 
 impl Context {
     /// Prepares the indexes.
     pub fn new(case: &Case<'_>) -> Self {
-        Context {
-            rpc: rpc::Servers::of(case),
-            children: children::Children::of(case),
-            threads: threads::Threads::of(case),
-        }
+        Context { rpc: rpc::Servers::of(case), threads: threads::Threads::of(case) }
     }
 }
 
@@ -98,14 +93,12 @@ fn goroutine(
     if edges.is_empty() {
         edges.extend(exec::child(case, snap, i));
     }
-    if edges.is_empty() {
-        edges.extend(threads::of_goroutine(case, &context.threads, snap, i));
-    }
+    edges.extend(threads::of_goroutine(case, &context.threads, snap, i));
     if edges.is_empty() {
         edges.extend(external::resource(case, snap, i, resources));
     }
     if edges.is_empty() {
-        edges.extend(children::of(case, &context.children, snap, i));
+        edges.extend(children::of(case, snap, i));
     }
     edges
 }

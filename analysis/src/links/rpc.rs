@@ -7,60 +7,41 @@ use crate::graph::{Key, Link};
 use crate::holders::AGE_SLACK;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The goroutines of one snapshot that answer one call.
+/// A goroutine that answers a call.
 #[derive(Debug, Clone)]
-struct Handlers {
+struct Server {
     snap: usize,
-    /// Minutes waited and index, youngest first.
-    by_age: Vec<(u32, usize)>,
+    goroutine: usize,
+    role: String,
 }
 
 /// Goroutines that answer calls, by the call's key.
 pub struct Servers {
-    by_key: FxHashMap<String, Vec<Handlers>>,
-    /// The handler of each snapshot that most callers end at: among those that queue for a lock, the longest waiting.
-    queueing: Vec<(usize, usize)>,
+    by_key: FxHashMap<String, Vec<Server>>,
 }
 
 impl Servers {
     /// Asks the rules once a group of every primary snapshot.
     pub fn of(case: &Case<'_>) -> Self {
-        let mut by_key: FxHashMap<String, Vec<Handlers>> = FxHashMap::default();
-        let mut queueing = Vec::new();
+        let mut by_key: FxHashMap<String, Vec<Server>> = FxHashMap::default();
         for snap in case.primaries() {
             let s = &case.snaps[snap];
-            let age = |i: usize| s.goroutine(i).minutes.unwrap_or(0);
-            let mut all: Vec<usize> = Vec::new();
             for group in s.groups.iter().filter(|g| g.idle.is_none()) {
                 let Some(&first) = group.members.first() else { continue };
                 let Some(found) = s.bound.rpc_server(s.s, s.goroutine(first as usize)) else { continue };
-                let lists = by_key.entry(found.key()).or_default();
-                if lists.last().is_none_or(|handlers| handlers.snap != snap) {
-                    lists.push(Handlers { snap, by_age: Vec::new() });
-                }
-                if let Some(handlers) = lists.last_mut() {
-                    handlers.by_age.extend(group.members.iter().map(|&m| (age(m as usize), m as usize)));
-                }
-                all.extend(group.members.iter().map(|&m| m as usize));
+                let list = by_key.entry(found.key()).or_default();
+                list.extend(group.members.iter().map(|&m| Server {
+                    snap,
+                    goroutine: m as usize,
+                    role: s.role.clone(),
+                }));
             }
-            let most = all.into_iter().max_by_key(|&i| {
-                (s.waits[i].primitive.is_exclusive_lock(), s.goroutine(i).minutes, std::cmp::Reverse(i))
-            });
-            queueing.extend(most.map(|i| (snap, i)));
         }
-        for handlers in by_key.values_mut().flatten() {
-            handlers.by_age.sort_unstable();
+        for (_, list) in by_key.iter_mut() {
+            // Oldest first: the k-th oldest client is matched with the k-th oldest handler.
+            list.sort_by_key(|x| (std::cmp::Reverse(case.snaps[x.snap].goroutine(x.goroutine).minutes), x.goroutine));
         }
-        Servers { by_key, queueing }
-    }
-}
-
-impl Handlers {
-    /// The handler whose age is nearest to `age` minutes.
-    fn nearest(&self, age: u32) -> Option<(u32, usize)> {
-        let at = self.by_age.partition_point(|h| h.0 < age);
-        let around = [at.checked_sub(1), Some(at)].into_iter().flatten().filter_map(|n| self.by_age.get(n).copied());
-        around.min_by_key(|h| h.0.abs_diff(age))
+        Servers { by_key }
     }
 }
 
@@ -78,36 +59,36 @@ pub fn server(case: &Case<'_>, servers: &Servers, snap: usize, i: usize) -> Opti
         format!("waits for the answer to {} ({})", call.name(), call.rule.transport),
         line,
     )];
-    let role_fits =
-        |role: &str| call.rule.server_role.as_deref().is_none_or(|wanted| wanted == role || role == "unknown");
-    let lists: Vec<&Handlers> = servers
+    let mut handlers: Vec<&Server> = servers
         .by_key
         .get(&call.key())
         .into_iter()
         .flatten()
-        .filter(|h| case.processes.of_snap[h.snap] != own && role_fits(&case.snaps[h.snap].role))
+        .filter(|x| case.processes.of_snap[x.snap] != own)
+        .filter(|x| call.rule.server_role.as_ref().is_none_or(|role| *role == x.role || x.role == "unknown"))
         .collect();
+    let age = |minutes: Option<u32>| minutes.unwrap_or(0);
     // The two dumps may have been taken at different times, so an older handler is not ruled out, only less likely.
-    let age = g.minutes.unwrap_or(0);
-    let nearest = lists.iter().filter_map(|h| h.nearest(age).map(|(minutes, i)| (h.snap, minutes, i)));
-    if let Some((there_snap, minutes, handler_index)) = nearest.min_by_key(|(_, minutes, _)| minutes.abs_diff(age)) {
-        let there = &case.snaps[there_snap];
-        let handler = there.goroutine(handler_index);
-        let count: usize = lists.iter().map(|h| h.by_age.len()).sum();
+    handlers.sort_by_key(|x| age(g.minutes).abs_diff(age(case.snaps[x.snap].goroutine(x.goroutine).minutes)));
+    if let Some(best) = handlers.first() {
+        let there = &case.snaps[best.snap];
+        let handler = there.goroutine(best.goroutine);
         let text = format!(
-            "{} {} {} since {minutes} minutes at least; the caller waits {age}",
-            describe::count(count as u64, "goroutine", "goroutines"),
-            if count == 1 { "handles" } else { "handle" },
+            "{} {} {} since {} minutes at least; the caller waits {}",
+            describe::count(handlers.len() as u64, "goroutine", "goroutines"),
+            if handlers.len() == 1 { "handles" } else { "handle" },
             call.name(),
+            age(handler.minutes),
+            age(g.minutes)
         );
         evidence.push(describe::frame_evidence(there, "rpc", text, handler.line));
-        let close = age.abs_diff(minutes) <= AGE_SLACK;
-        let trust = match (count, close) {
+        let close = age(g.minutes).abs_diff(age(handler.minutes)) <= AGE_SLACK;
+        let trust = match (handlers.len(), close) {
             (1, true) => Trust::Strong,
             (_, true) => Trust::Likely,
             _ => Trust::Guess,
         };
-        return Some((Key::Goroutine(there_snap, handler_index), Link { why, trust, evidence }));
+        return Some((Key::Goroutine(best.snap, best.goroutine), Link { why, trust, evidence }));
     }
     let role = call.rule.server_role.as_deref()?;
     let process = only_process(case, role, own)?;
@@ -154,15 +135,20 @@ pub fn daemon_of(case: &Case<'_>, servers: &Servers, p: usize) -> Option<(Key, L
         .collect();
     // `terway` calls `terwayd`, `cilium-cni` calls `cilium-agent`: a plugin and its daemon share a name.
     let stem = process.name.split(['-', '_']).next().unwrap_or("");
-    let named = |snap: usize| stem.len() >= 3 && case.snaps[snap].name.starts_with(stem);
-    let known = |snap: usize| roles.contains(case.snaps[snap].role.as_str());
-    let by = |fits: &dyn Fn(usize) -> bool| {
-        let fitting = servers.queueing.iter().copied().filter(|&(snap, _)| fits(snap));
-        fitting.max_by_key(|&(snap, i)| (case.snaps[snap].goroutine(i).minutes, std::cmp::Reverse(snap)))
-    };
-    let (snap, i) = by(&named).or_else(|| by(&known))?;
-    let there = &case.snaps[snap];
+    let named = |x: &&Server| stem.len() >= 3 && case.snaps[x.snap].name.starts_with(stem);
+    let mut handlers: Vec<&Server> = servers.by_key.values().flatten().filter(named).collect();
+    if handlers.is_empty() {
+        handlers = servers.by_key.values().flatten().filter(|x| roles.contains(x.role.as_str())).collect();
+    }
+    // Most calls of a plugin end among the many that queue for a lock, not at the one that holds it.
+    let best = handlers.into_iter().max_by_key(|x| {
+        let there = &case.snaps[x.snap];
+        let queues = there.waits[x.goroutine].primitive.is_exclusive_lock();
+        (queues, there.goroutine(x.goroutine).minutes, std::cmp::Reverse((x.snap, x.goroutine)))
+    })?;
+    let there = &case.snaps[best.snap];
+    let handler = there.goroutine(best.goroutine);
     let text = format!("{} calls {}, whose handlers are stuck", process.label(), there.name);
-    let evidence = vec![describe::frame_evidence(there, "rpc", text, there.goroutine(i).line)];
-    Some((Key::Goroutine(snap, i), Link { why: "rpc", trust: Trust::Likely, evidence }))
+    let evidence = vec![describe::frame_evidence(there, "rpc", text, handler.line)];
+    Some((Key::Goroutine(best.snap, best.goroutine), Link { why: "rpc", trust: Trust::Likely, evidence }))
 }

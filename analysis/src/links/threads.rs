@@ -103,9 +103,7 @@ pub fn of_goroutine(case: &Case<'_>, threads: &Threads, snap: usize, i: usize) -
         return None;
     }
     let process = &case.processes.all[case.processes.of_snap[snap]];
-    // What a core says of its own threads is this goroutine again; what the kernel says is news.
-    let of_kernel = |&t: &usize| !case.evidence.node.threads[t].native;
-    let own: Vec<usize> = threads.of_pid(process.pid).iter().copied().filter(of_kernel).collect();
+    let own = threads.of_pid(process.pid);
     if let Some(tid) = g.tid
         && let Some(&t) = own.iter().find(|&&t| case.evidence.node.threads[t].tid == Some(tid))
     {
@@ -119,7 +117,7 @@ pub fn of_goroutine(case: &Case<'_>, threads: &Threads, snap: usize, i: usize) -
         .unwrap_or_default();
     let name = describe::syscall_name(s, i);
     let mut matching: Vec<(usize, bool)> = Vec::new();
-    for &t in &own {
+    for &t in own {
         let thread = &case.evidence.node.threads[t];
         let Some(number) = thread.syscall else { continue };
         let same_call = match words.first() {

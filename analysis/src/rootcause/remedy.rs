@@ -92,7 +92,9 @@ fn known<'a>(
     circle: bool,
 ) -> Option<&'a crate::rules::KnownIssueRule> {
     let mut nodes: Vec<ChainNode<'_>> = Vec::new();
-    let last_goroutine = path.iter().rposition(|k| matches!(k, Key::Goroutine(..)));
+    // Where the path ends in a lock, nobody holds it who could be the root: its last goroutine only waits.
+    let ends_in_lock = matches!(path.last(), Some(Key::Lock(..)));
+    let last_goroutine = path.iter().rposition(|k| matches!(k, Key::Goroutine(..))).filter(|_| !ends_in_lock);
     for (n, &key) in path.iter().enumerate() {
         match key {
             Key::Goroutine(snap, i) => {

@@ -100,7 +100,8 @@ fn weight(rule: &KnownIssueRule, chain: &Chain<'_>) -> Option<u32> {
         match held {
             (true, same) if same || !rule.same_goroutine => weight += 4 + longest(&rule.holder),
             // The holder's dump may be missing; a holder of another shape speaks against the bug.
-            (false, _) if rule.waiter_alone && chain.nodes.iter().all(|n| n.part == Part::Waiter) => {}
+            (false, _)
+                if rule.waiter_alone && chain.nodes.iter().all(|n| matches!(n.part, Part::Waiter | Part::Link)) => {}
             _ => return None,
         }
     }
