@@ -69,7 +69,11 @@ pub fn of_cases(corpus: &str, top: &Path, rules: &Rules, on: bool) -> (Row, Vec<
         let answer = case.analyze(rules);
         row.cases += 1;
         let mut note = |what: String| notes.push(format!("{corpus}, rules {on}: {}: {what}", case.name));
-        for want in case.expect["locks"].as_array().into_iter().flatten() {
+        let mut expect = case.expect.clone();
+        for want in expect["locks"].as_array_mut().into_iter().flatten() {
+            if !on {
+                want["snapshot_role"] = Value::Null; // roles are something that rules know; addresses tell enough
+            }
             holder(want, &answer.json, &mut row, &mut note);
         }
         let findings = answer.json["findings"].as_array().cloned().unwrap_or_default();
@@ -83,7 +87,7 @@ pub fn of_cases(corpus: &str, top: &Path, rules: &Rules, on: bool) -> (Row, Vec<
                 note(format!("root: {}", findings.first().map_or(&Value::Null, |f| &f["title"])));
             }
         }
-        let checks = crate::expect::checks(&case.expect, &answer.json);
+        let checks = crate::expect::checks(&expect, &answer.json);
         let never = ["not_root", "not_verdict", "max_finding_trust", "no_false_holder", "holder_not", "max_trust"];
         for check in checks {
             if !check.holds && never.contains(&check.name.rsplit('.').next().unwrap_or("")) {

@@ -27,7 +27,8 @@ fn started_for(core: &str, function: &str) -> Vec<u64> {
 }
 
 fn waiters(lock: &Value) -> Vec<u64> {
-    let mut found: Vec<u64> = lock["waiters"].as_array().into_iter().flatten().filter_map(|w| w["thread"].as_u64()).collect();
+    let mut found: Vec<u64> =
+        lock["waiters"].as_array().into_iter().flatten().filter_map(|w| w["thread"].as_u64()).collect();
     found.sort_unstable();
     found
 }
