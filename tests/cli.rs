@@ -375,8 +375,70 @@ fn the_program_tells_about_itself() {
 }
 
 #[test]
+fn rules_are_listed_and_shown() {
+    let all = holdup(&["rules", "list"]);
+    assert_eq!(code(&all), 0, "{}", stderr(&all));
+    let json: Value = serde_json::from_slice(&holdup(&["rules", "list", "--format", "json"]).stdout).expect("JSON");
+    let rules = json.as_array().expect("a list");
+    assert!(rules.len() > 300);
+    for rule in rules {
+        assert!(stdout(&all).contains(rule["id"].as_str().expect("an id")), "{rule}");
+        assert!(!rule["why"].as_str().expect("why").is_empty() && rule["line"].as_u64() > Some(0), "{rule}");
+    }
+    assert!(stdout(&all).lines().all(|line| line.chars().count() <= 100));
+    let known = stdout(&holdup(&["rules", "list", "--kind", "known-issue", "netlink"]));
+    assert!(known.contains("NET-01") && !known.contains("benign"), "{known}");
+    assert_eq!(code(&holdup(&["rules", "list", "--kind", "nonsense"])), 2);
+
+    let issue = stdout(&holdup(&["rules", "show", "net-01"]));
+    for part in ["NET-01", "why", "vishvananda/netlink#254", "goroutine 1 [", "pattern", "do "] {
+        assert!(issue.contains(part), "{part}: {issue}");
+    }
+    let one: Value =
+        serde_json::from_slice(&holdup(&["rules", "show", "NET-01", "--format", "json"]).stdout).expect("JSON");
+    assert_eq!((&one["id"], &one["kind"]), (&"NET-01".into(), &"known_issue".into()));
+    let near = holdup(&["rules", "show", "NET-0l"]);
+    assert_eq!((code(&near), near.stdout.len()), (2, 0));
+    assert!(stderr(&near).contains("NET-01"), "{}", stderr(&near));
+}
+
+#[test]
+fn own_rules_are_checked_with_all_faults_at_once() {
+    let folder = Folder::new("check");
+    let good = "off = [\"go-select-forever\"]\n[[benign]]\nid = \"http-server-background-read\"\nwhy = \"mine\"\n\
+                stack = [\"main.pump\"]\n[[benign.test]]\nfires = true\nstack = \"\"\"\ngoroutine 7 [select]:\n\
+                main.pump()\n\t/src/main.go:1 +0x1\n\"\"\"\n";
+    folder.file("good.toml", good);
+    let dir = folder.path("");
+    let clean = holdup(&["rules", "check", &dir]);
+    assert_eq!(code(&clean), 0, "{}", stderr(&clean));
+    assert_eq!(
+        stdout(&clean),
+        "1 rule in 1 file, 1 test: all good; 1 in place of built-in ones; 1 of the built-in ones switched off\n"
+    );
+    let shown = stdout(&holdup(&["rules", "show", "http-server-background-read", "--rules", &dir]));
+    assert!(shown.contains("mine") && shown.contains("good.toml:3"), "{shown}");
+    let gone = holdup(&["rules", "show", "go-select-forever", "--rules", &dir]);
+    assert_eq!(code(&gone), 2, "{}", stdout(&gone));
+
+    let fails = folder.file("fails.toml", good.replace("select]:", "chan send]:"));
+    let failed = holdup(&["rules", "check", &fails]);
+    assert_eq!((code(&failed), failed.stdout.len()), (2, 0));
+    assert!(stderr(&failed).contains("fails.toml:3:1: http-server-background-read, test 1:"), "{}", stderr(&failed));
+
+    folder.file("bad.toml", "[[benign]]\nid = \"a b\"\nwhy = \"y\"\nstack = [\"next\"]\nstates = [\"sleeping\"]\n");
+    let bad = holdup(&["rules", "check", &dir]);
+    assert_eq!((code(&bad), bad.stdout.len()), (2, 0));
+    for place in ["bad.toml:2:6:", "bad.toml:4:10:", "bad.toml:5:11:"] {
+        assert!(stderr(&bad).contains(place), "{place}: {}", stderr(&bad));
+    }
+    assert_eq!(code(&holdup(&["rules", "check", &folder.path("none")])), 2);
+    assert_eq!(code(&holdup(&["rules", "check"])), 2);
+}
+
+#[test]
 fn what_is_not_there_yet_is_refused() {
-    for name in ["anonymize", "serve", "collect", "rules"] {
+    for name in ["anonymize", "serve", "collect"] {
         let output = holdup(&[name, "--whatever", "x"]);
         assert_eq!((code(&output), output.stdout.len()), (2, 0), "{name}");
         assert!(

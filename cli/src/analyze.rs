@@ -181,7 +181,7 @@ pub(crate) fn rules(args: &AnalyzeArgs) -> Result<Rules> {
 }
 
 /// `*.toml` of a folder in order of their names; a file stands for itself.
-fn rule_files(folder: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn rule_files(folder: &Path) -> Result<Vec<PathBuf>> {
     if folder.is_file() {
         return Ok(vec![folder.to_owned()]);
     }

@@ -4,6 +4,7 @@ use crate::locale::Lang;
 use crate::report::Format;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use holdup_analysis::rules::RuleKind;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -70,9 +71,12 @@ pub enum Command {
     /// Takes the evidence on a live node
     #[command(hide = true, disable_help_flag = true)]
     Collect(Unparsed),
-    /// The knowledge base
-    #[command(hide = true, disable_help_flag = true)]
-    Rules(Unparsed),
+    /// The knowledge base: what is known of daemons, libraries and their bugs, and why
+    Rules {
+        /// What to do with it.
+        #[command(subcommand)]
+        command: RulesCommand,
+    },
 }
 
 /// Commands whose JSON has a schema.
@@ -189,6 +193,77 @@ pub enum CoreView {
     Channels,
     /// Pending deferred calls that release a lock
     Defers,
+}
+
+/// What to do with the knowledge base.
+#[derive(Debug, Clone, Subcommand)]
+pub enum RulesCommand {
+    /// Every rule in a line, by kind
+    List {
+        /// Only rules that have all these words in id, title or references
+        #[arg(value_name = "WORD")]
+        words: Vec<String>,
+        /// Only this kind: role, benign, symptom, rpc, holds, external, known_issue
+        #[arg(long, value_parser = rule_kind)]
+        kind: Option<RuleKind>,
+        #[allow(missing_docs)]
+        #[command(flatten)]
+        source: RulesSource,
+    },
+    /// One rule: what it knows and why, how it looks, what to do, where to read on
+    Show {
+        /// Its id
+        id: String,
+        #[allow(missing_docs)]
+        #[command(flatten)]
+        source: RulesSource,
+    },
+    /// Tells what is wrong with rules of your own, with line and column, and runs the test cases that they carry
+    Check {
+        /// Folders of *.toml, or files
+        #[arg(required = true, value_name = "DIR")]
+        folders: Vec<PathBuf>,
+    },
+}
+
+/// Which rules, and how to print them.
+#[derive(Debug, Clone, Args)]
+pub struct RulesSource {
+    /// What to print
+    #[arg(long, value_enum, default_value_t = KnowledgeFormat::Text)]
+    pub format: KnowledgeFormat,
+
+    /// A folder of rules (*.toml) on top of the built-in ones (repeatable)
+    #[arg(long, value_name = "DIR")]
+    pub rules: Vec<PathBuf>,
+
+    /// Without the built-in rules
+    #[arg(long)]
+    pub no_rules: bool,
+}
+
+/// Forms in which rules are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum KnowledgeFormat {
+    /// For a person
+    Text,
+    /// For programs
+    Json,
+}
+
+fn rule_kind(word: &str) -> Result<RuleKind, String> {
+    let all = [
+        RuleKind::Role,
+        RuleKind::Benign,
+        RuleKind::Symptom,
+        RuleKind::Rpc,
+        RuleKind::Holds,
+        RuleKind::External,
+        RuleKind::KnownIssue,
+    ];
+    let wanted = word.replace('-', "_");
+    let names = || all.map(RuleKind::as_str).join(", ");
+    all.into_iter().find(|kind| kind.as_str() == wanted).ok_or_else(|| format!("one of {}", names()))
 }
 
 /// Which of the runtime's forms.

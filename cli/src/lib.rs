@@ -11,3 +11,4 @@ pub mod locale;
 pub mod output;
 pub mod progress;
 pub mod report;
+pub mod rules_command;

@@ -1,6 +1,6 @@
 //! The `holdup` binary.
 
-use holdup_cli::{analyze, args, compare_command, core_command, documents, exit::Exit};
+use holdup_cli::{analyze, args, compare_command, core_command, documents, exit::Exit, rules_command};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -15,7 +15,7 @@ fn main() -> ExitCode {
         args::Command::Anonymize(_) => Exit::refused("anonymize"),
         args::Command::Serve(_) => Exit::refused("serve"),
         args::Command::Collect(_) => Exit::refused("collect"),
-        args::Command::Rules(_) => Exit::refused("rules"),
+        args::Command::Rules { command } => rules_command::run(&command),
     };
     exit.into()
 }
