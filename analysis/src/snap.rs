@@ -5,6 +5,7 @@ use crate::rules::{Bound, Rules};
 use crate::waits::{self, ArgumentRules, Primitive, Wait};
 use holdup_parsers::evidence::{FunctionName, Goroutine, SiteId, Snapshot, Sym};
 use rustc_hash::FxHashMap;
+use std::sync::OnceLock;
 
 /// Goroutines that stand at the same places in the same state, started at the same place.
 #[derive(Debug, Clone, Default)]
@@ -37,6 +38,8 @@ pub struct Snap<'a> {
     pub role: String,
     /// Program name, or the role, or the main package.
     pub name: String,
+    by_id: OnceLock<FxHashMap<u64, usize>>,
+    possible_holders: OnceLock<Vec<bool>>,
 }
 
 impl<'a> Snap<'a> {
@@ -48,8 +51,20 @@ impl<'a> Snap<'a> {
         let waits: Vec<Wait> = s.goroutines.iter().map(|g| waits::classify(s, &functions, arguments, g)).collect();
         let (groups, group_of) = group(s);
         let (role, name) = identify(s, &bound);
-        let mut snap =
-            Snap { id: format!("s{}", index + 1), s, functions, bound, arguments, waits, groups, group_of, role, name };
+        let mut snap = Snap {
+            id: format!("s{}", index + 1),
+            s,
+            functions,
+            bound,
+            arguments,
+            waits,
+            groups,
+            group_of,
+            role,
+            name,
+            by_id: OnceLock::new(),
+            possible_holders: OnceLock::new(),
+        };
         for i in 0..snap.groups.len() {
             let Some(&first) = snap.groups[i].members.first() else { continue };
             snap.groups[i].idle = snap.judge_idle(first as usize);
@@ -60,6 +75,20 @@ impl<'a> Snap<'a> {
     /// The goroutine at `i`.
     pub fn goroutine(&self, i: usize) -> &'a Goroutine {
         &self.s.goroutines[i]
+    }
+
+    /// Index of the goroutine with that id, the first if a dump has it twice.
+    pub fn index_of(&self, id: u64) -> Option<usize> {
+        let index = self.by_id.get_or_init(|| {
+            let ids = self.s.goroutines.iter().enumerate().rev();
+            ids.filter_map(|(i, g)| g.id.map(|id| (id, i))).collect()
+        });
+        index.get(&id).copied()
+    }
+
+    /// For each goroutine whether it could hold some lock at all, worked out once by `judge`.
+    pub fn possible_holders(&self, judge: impl Fn(usize) -> bool) -> &[bool] {
+        self.possible_holders.get_or_init(|| (0..self.s.goroutines.len()).map(judge).collect())
     }
 
     /// The function at a site.

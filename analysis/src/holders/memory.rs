@@ -3,16 +3,13 @@
 use super::facts::{Fact, FactKind, Found};
 use crate::locks::LockGroup;
 use crate::snap::Snap;
-use rustc_hash::FxHashMap;
 
 /// Adds the facts of memory about `lock`.
 pub fn gather(snap: &Snap<'_>, lock: &LockGroup, found: &mut Found) {
     let (Some(memory), Some(address)) = (&snap.s.memory, lock.address) else { return };
-    let by_id: FxHashMap<u64, usize> =
-        snap.s.goroutines.iter().enumerate().filter_map(|(i, g)| g.id.map(|id| (id, i))).collect();
     let waiting: std::collections::HashSet<usize> = lock.waiters.iter().map(|&w| w as usize).collect();
     for release in memory.releases.iter().filter(|r| r.lock == address && !r.released_window) {
-        let Some(&i) = by_id.get(&release.goroutine) else { continue };
+        let Some(i) = snap.index_of(release.goroutine) else { continue };
         let call = if release.read { "RUnlock" } else { "Unlock" };
         let pending = format!("a deferred {call} of this lock is pending in {}", release.function);
         // `defer mu.Unlock(); mu.Lock()`: who stands in the Lock has the pending Unlock already.
@@ -28,7 +25,7 @@ pub fn gather(snap: &Snap<'_>, lock: &LockGroup, found: &mut Found) {
         found.entry((i, release.read)).or_default().push(fact);
     }
     for hint in memory.hints.iter().filter(|h| h.lock == address && h.after_lock_call) {
-        let Some(&i) = by_id.get(&hint.goroutine) else { continue };
+        let Some(i) = snap.index_of(hint.goroutine) else { continue };
         let text = format!("the lock's address lies in the live frame of {}, behind its lock call", hint.function);
         let mut fact = Fact::new(FactKind::MemoryHint, 0, text);
         fact.address = Some(hint.at);

@@ -230,18 +230,19 @@ fn nobody(snap: &Snap<'_>, lock: &LockGroup, whole: bool) -> HolderStatus {
     if !whole {
         return HolderStatus::NotInEvidence;
     }
-    let waiting: std::collections::HashSet<u32> = lock.waiters.iter().copied().collect();
-    let others = (0..snap.s.goroutines.len())
-        .filter(|&i| !waiting.contains(&(i as u32)) && snap.idle(i).is_none() && !is_bystander(snap, i))
-        .filter(|&i| snap.waits[i].primitive != Primitive::Unknown)
-        .count();
+    let possible = snap.possible_holders(|i| {
+        snap.idle(i).is_none() && !is_bystander(snap, i) && snap.waits[i].primitive != Primitive::Unknown
+    });
+    let all = possible.iter().filter(|&&p| p).take(lock.waiters.len() + 1).count();
+    let waiting = lock.waiters.iter().filter(|&&w| possible.get(w as usize) == Some(&true)).count();
+    let others = all.saturating_sub(waiting);
     if others == 0 { HolderStatus::Leaked } else { HolderStatus::Unknown }
 }
 
 /// Whether all goroutines of the process are there: nothing was cut, and goroutine 1, which every process has, is
 /// among them.
 pub fn is_whole(snap: &Snap<'_>) -> bool {
-    snap.s.complete && snap.s.goroutines.iter().any(|g| g.id == Some(1))
+    snap.s.complete && snap.index_of(1).is_some()
 }
 
 /// Two weak guesses that close a circle support each other: `a` waits for what `b` seems to hold, and `b` for what

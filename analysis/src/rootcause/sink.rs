@@ -22,25 +22,33 @@ const OTHER_MINUTES: u32 = 5;
 /// Waiters of one lock that are a jam even where no ages are known.
 const JAM: u64 = 10;
 
+/// Ends that are told; where there are more, those that hold up most. A reader acts on the first few.
+const MOST: usize = 60;
+
 /// A finding for each end that is to be believed.
 pub fn findings(case: &Case<'_>, graph: &WaitGraph, basins: &Basins) -> Vec<Ranked> {
-    let mut ends: Vec<(&End, &Basin)> = basins.by_end.iter().collect();
-    ends.sort_by_key(|(end, _)| **end);
-    ends.into_iter()
-        .filter_map(|(end, basin)| match end {
-            End::Node(key) => finding(case, graph, basins, *key, basin),
-            End::Circle(_) => None,
-        })
-        .collect()
+    let significant = basins.by_end.iter().filter_map(|(end, basin)| {
+        let End::Node(key) = end else { return None };
+        let path = basins.path(basin.start?);
+        let minutes = longest(case, *key, basin, &path);
+        let counts = is_significant(case, graph, *key, basin, &path, minutes);
+        counts.then_some((basin.goroutines, basin.processes.len(), minutes, *key, basin))
+    });
+    let mut ends: Vec<_> = significant.collect();
+    ends.sort_by(|a, b| (b.0, b.1, b.2).cmp(&(a.0, a.1, a.2)).then(a.3.cmp(&b.3)));
+    ends.truncate(MOST);
+    ends.into_iter().filter_map(|(.., key, basin)| finding(case, graph, basins, key, basin)).collect()
+}
+
+/// The longest wait that ends there.
+fn longest(case: &Case<'_>, end: Key, basin: &Basin, path: &[Key]) -> Option<u32> {
+    basin.oldest.max(age(case, end)).max(path.iter().filter_map(|&k| age(case, k)).max())
 }
 
 fn finding(case: &Case<'_>, graph: &WaitGraph, basins: &Basins, end: Key, basin: &Basin) -> Option<Ranked> {
     let start = basin.start?;
     let path = basins.path(start);
-    let minutes = basin.oldest.max(age(case, end)).max(path.iter().filter_map(|&k| age(case, k)).max());
-    if !is_significant(case, graph, end, basin, &path, minutes) {
-        return None;
-    }
+    let minutes = longest(case, end, basin, &path);
     let mut trust = Trust::Strong;
     let mut evidence: Vec<Evidence> = Vec::new();
     for pair in path.windows(2) {
