@@ -5,7 +5,8 @@ use crate::describe;
 use crate::diagnosis::{Trust, Verdict, VerdictKind};
 use crate::holders::is_whole;
 use crate::rootcause::Ranked;
-use holdup_parsers::evidence::NoticeKind;
+use crate::snap::Snap;
+use holdup_parsers::evidence::{Form, NoticeKind};
 
 /// Judges the incident by its findings.
 pub fn judge(case: &Case<'_>, findings: &[Ranked]) -> Verdict {
@@ -70,6 +71,17 @@ fn quiet(case: &Case<'_>) -> Verdict {
         return Verdict {
             kind: VerdictKind::Inconclusive,
             summary: "no goroutine dump was given: who waits for whom cannot be told".into(),
+            ..Verdict::default()
+        };
+    }
+    let counts_only = |s: &Snap<'_>| matches!(s.s.form, Form::ProfileCounts | Form::ProfileProto);
+    if case.snaps.iter().all(counts_only) {
+        return Verdict {
+            kind: VerdictKind::Inconclusive,
+            summary: format!(
+                "a profile counts {} by stack, without ids, ages and addresses: take debug=2 to see who waits for whom",
+                describe::count(total, "goroutine", "goroutines")
+            ),
             ..Verdict::default()
         };
     }
