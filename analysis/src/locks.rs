@@ -145,7 +145,9 @@ pub fn gather(snap: &Snap<'_>, offsets: &Offsets) -> Vec<LockGroup> {
     let mut locks: Vec<LockGroup> = Vec::new();
     for (i, wait) in snap.waits.iter().enumerate() {
         let Some(kind) = wait.primitive.lock_kind() else { continue };
-        if snap.goroutine(i).id.is_none() && !wait.primitive.is_exclusive_lock() {
+        // Groups of a profile show no ages: their members may wait for different things.
+        if snap.goroutine(i).id.is_none() && snap.goroutine(i).minutes.is_none() && !wait.primitive.is_exclusive_lock()
+        {
             continue;
         }
         let function = snap.frame_function(i, wait.acquirer);
@@ -205,6 +207,7 @@ pub fn gather(snap: &Snap<'_>, offsets: &Offsets) -> Vec<LockGroup> {
             lock.type_name = type_name;
         }
     }
+    add_stated(snap, &mut locks);
     add_queued(snap, &mut locks);
     drop_colliding_addresses(&mut locks);
     if !snap.s.complete {
@@ -217,6 +220,24 @@ pub fn gather(snap: &Snap<'_>, offsets: &Offsets) -> Vec<LockGroup> {
         lock.id = format!("{}/l{}", snap.id, n + 1);
     }
     locks
+}
+
+/// Locks that somebody was reported to hold: known even if nobody is seen to wait for them.
+fn add_stated(snap: &Snap<'_>, locks: &mut Vec<LockGroup>) {
+    for stated in &snap.s.stated_locks {
+        if locks.iter().any(|l| l.address == Some(stated.lock)) {
+            continue;
+        }
+        locks.push(LockGroup {
+            id: String::new(),
+            kind: if stated.reads { "rwmutex" } else { "mutex" },
+            address: Some(stated.lock),
+            identity: Identity::Exact,
+            object: None,
+            type_name: None,
+            waiters: Vec::new(),
+        });
+    }
 }
 
 /// A core's channel queues also hold the goroutines that wait for several channels in a select.

@@ -206,8 +206,17 @@ pub fn classify(snapshot: &Snapshot, functions: &Functions, rules: ArgumentRules
     }
     let syscall_frame =
         (primitive == Primitive::Syscall).then(|| top.iter().position(|f| class(f) == Class::RawSyscall)).flatten();
-    let address = address_of(snapshot, functions, rules, goroutine, top, primitive);
+    let address = address_of(snapshot, functions, rules, goroutine, top, primitive)
+        .or_else(|| stated_address(snapshot, goroutine, primitive));
     Wait { primitive, address, caller, acquirer, syscall_frame }
+}
+
+/// The lock that a library that watches locks reported this goroutine to wait for.
+fn stated_address(snapshot: &Snapshot, goroutine: &Goroutine, primitive: Primitive) -> Option<u64> {
+    if snapshot.stated_locks.is_empty() || !primitive.is_exclusive_lock() {
+        return None;
+    }
+    snapshot.stated_locks.iter().find(|s| !s.holds && Some(s.goroutine) == goroutine.id).map(|s| s.lock)
 }
 
 /// Frames alone can mislead when the goroutine has just been woken: `[runnable]` in `lockSlow` waits for a processor.

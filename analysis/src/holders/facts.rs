@@ -11,6 +11,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// What a fact is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FactKind {
+    /// The program's own lock library said that it holds the lock.
+    Stated,
     /// The memory shows that it has a pending release of this lock, past the acquisition.
     MemoryRelease,
     /// The memory shows a pending release of this lock, but not where the goroutine took it.

@@ -1,8 +1,21 @@
-//! What a core's memory says about who holds a lock.
+//! What a core's memory, or the program's own lock library, says about who holds a lock.
 
 use super::facts::{Fact, FactKind, Found};
 use crate::locks::LockGroup;
 use crate::snap::Snap;
+
+/// Adds what a library that watches locks said about `lock`.
+pub fn stated(snap: &Snap<'_>, lock: &LockGroup, found: &mut Found) {
+    let Some(address) = lock.address else { return };
+    for stated in snap.s.stated_locks.iter().filter(|s| s.holds && s.lock == address) {
+        let Some(i) = snap.s.goroutines.iter().position(|g| g.id == Some(stated.goroutine)) else { continue };
+        let text = format!(
+            "the program's lock library reports that goroutine {} took this lock and still has it",
+            stated.goroutine
+        );
+        found.entry((i, stated.reads)).or_default().push(Fact::new(FactKind::Stated, stated.line, text));
+    }
+}
 
 /// Adds the facts of memory about `lock`.
 pub fn gather(snap: &Snap<'_>, lock: &LockGroup, found: &mut Found) {

@@ -96,6 +96,7 @@ pub fn infer(snap: &Snap<'_>, locks: &[LockGroup]) -> Vec<Holding> {
                 let mut found: FxHashMap<(usize, bool), Vec<Fact>> = FxHashMap::default();
                 facts::gather(snap, lock, n, &scan, &mut found);
                 memory::gather(snap, lock, &mut found);
+                memory::stated(snap, lock, &mut found);
                 weigh::weigh(snap, lock, found, &oldest)
             }
             _ => Holding { status: HolderStatus::NotApplicable, ..Holding::default() },

@@ -27,6 +27,7 @@ pub struct Weighed {
 fn points(kind: FactKind) -> i32 {
     match kind {
         FactKind::MemoryRelease => 100,
+        FactKind::Stated => 80,
         FactKind::MemoryReleaseUnplaced => 60,
         FactKind::OnceRunner => 50,
         FactKind::MemoryHint | FactKind::LaterLineSameObject | FactKind::NamedLocked => 45,
@@ -157,6 +158,10 @@ fn trust_of(
     if has(FactKind::MemoryReleaseUnplaced) {
         let locked = word_of(snap, lock).is_some_and(|word| word.locked == Some(true));
         return if locked && gap >= 20 && !against { Trust::Strong } else { Trust::Likely };
+    }
+    if has(FactKind::Stated) {
+        // It was so when the report was written; of several readers it names one.
+        return if gap >= 20 || readers { Trust::Strong } else { Trust::Likely };
     }
     // Where it stands, by line or by rule, is the same frame, and says which kind of object, not which one.
     let place = has(FactKind::LaterLineSameObject) || has(FactKind::LaterLine) || has(FactKind::KnownHolder);

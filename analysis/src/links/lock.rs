@@ -57,6 +57,7 @@ pub fn evidence_of(s: &Snap<'_>, candidate: &Candidate) -> Vec<Evidence> {
 fn word(kind: FactKind) -> &'static str {
     match kind {
         FactKind::MemoryRelease | FactKind::MemoryReleaseUnplaced | FactKind::MemoryHint => "memory",
+        FactKind::Stated => "stated",
         FactKind::LaterLineSameObject | FactKind::LaterLine => "later-line",
         FactKind::Pointer | FactKind::PointerNear => "pointer",
         FactKind::KnownHolder | FactKind::KnownHolderSometimes => "rule",

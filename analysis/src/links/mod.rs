@@ -54,7 +54,8 @@ pub fn starts(case: &Case<'_>, snap: usize) -> Vec<usize> {
     }
     (0..s.s.goroutines.len())
         .filter(|&i| {
-            s.goroutine(i).id.is_some() && (s.waits[i].primitive.is_exclusive_lock() || outside[s.group_of[i] as usize])
+            let known = s.goroutine(i).id.is_some() || s.goroutine(i).minutes.is_some();
+            known && (s.waits[i].primitive.is_exclusive_lock() || outside[s.group_of[i] as usize])
         })
         .collect()
 }

@@ -17,7 +17,9 @@ pub fn header_start(text: &[u8]) -> bool {
     };
     let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
     let after = rest.get(digits..).unwrap_or(&[]);
-    (1..=20).contains(&digits) && (after.starts_with(b" [") || after.starts_with(b" gp=0x"))
+    // The last is a heading of go-deadlock.
+    (1..=20).contains(&digits)
+        && (after.starts_with(b" [") || after.starts_with(b" gp=0x") || after.starts_with(b" lock 0x"))
 }
 
 /// Whether `text` begins as the total line of a pprof profile does.
@@ -98,6 +100,7 @@ pub fn is_dump_line(line: &[u8]) -> bool {
         || is_frame_line(line)
         || is_header(line)
         || is_created_line(line)
+        || is_watched_frame(line)
         || starts_dump(line)
         || is_profile_line(line)
         || is_register_line(line)
@@ -105,6 +108,14 @@ pub fn is_dump_line(line: &[u8]) -> bool {
         || line.starts_with(b"runtime stack:")
         || line.starts_with(b"\tgoroutine running on other thread")
         || memmem::find(line, b"frames elided...").is_some()
+}
+
+/// Whether `line` is one of go-deadlock's frames, `/x/policy.go:717 endpoint.(*Endpoint).regenerate ??? <<<<<`.
+fn is_watched_frame(line: &[u8]) -> bool {
+    let Some(blank) = memchr::memchr(b' ', line) else { return false };
+    let (place, rest) = line.split_at(blank);
+    let marked = [&b" ???"[..], b" <<<<<", b" { "].iter().any(|mark| memmem::find(rest, mark).is_some());
+    marked && memmem::find(place, b".go:").is_some() && is_file_line(place)
 }
 
 fn is_profile_line(line: &[u8]) -> bool {

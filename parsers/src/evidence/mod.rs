@@ -19,7 +19,7 @@ pub use node::{
 };
 pub use snapshot::{
     Ancestor, Argument, CreatedBy, Flags, Form, Frame, Goroutine, Notice, NoticeKind, ProcessHint, Registers, Site,
-    SiteId, SiteKind, Snapshot,
+    SiteId, SiteKind, Snapshot, StatedLock,
 };
 pub use text::{LineMap, Place, Text};
 

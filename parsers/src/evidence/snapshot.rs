@@ -37,6 +37,23 @@ pub struct Snapshot {
     pub problems: Vec<Problem>,
     /// What a core's memory says beyond stacks.
     pub memory: Option<MemoryFacts>,
+    /// Who holds or wants a lock, where the program's own lock library said so (go-deadlock).
+    pub stated_locks: Vec<StatedLock>,
+}
+
+/// A lock and a goroutine that holds it or waits for it, as a library that watches locks reported it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StatedLock {
+    /// Goroutine id.
+    pub goroutine: u64,
+    /// The lock's address.
+    pub lock: u64,
+    /// It holds the lock; otherwise it waits for it.
+    pub holds: bool,
+    /// As a reader, as far as the report shows the call.
+    pub reads: bool,
+    /// Line in [`Snapshot::text`], from 1.
+    pub line: u32,
 }
 
 /// What printed a dump.
@@ -359,6 +376,8 @@ pub(crate) fn parse_arguments(text: &str) -> Vec<Argument> {
                 }
             }
             word => {
+                // gdb prints arguments with their names.
+                let word = word.rsplit_once('=').map_or(word, |(_, value)| value);
                 let (digits, stale) = word.strip_suffix('?').map_or((word, false), |w| (w, true));
                 if let Some(value) = digits.strip_prefix("0x").and_then(|h| u64::from_str_radix(h, 16).ok()) {
                     found.push(Argument { value, stale, depth, index });

@@ -2,7 +2,8 @@
 //!
 //! The way of a text: [`lines`] walks it, [`scan`] turns it into items (goroutines by [`block`], which reads [`header`]
 //! and [`frame`] lines and finds call [`sites`]; lines around them by [`notices`] and [`marks`]; `debug=1` by
-//! [`profile`], race reports by [`race`]), [`dump`] decides which items are one moment, [`snapshot`] builds the evidence. Large texts are read by all cores ([`parts`]).
+//! [`profile`], race reports by [`race`]), [`dump`] decides which items are one moment, [`snapshot`] builds the evidence. What other
+//! tools print is read by [`other_tools`]. Large texts are read by all cores ([`parts`]).
 
 mod block;
 mod dump;
@@ -12,6 +13,7 @@ mod hints;
 mod lines;
 mod marks;
 mod notices;
+mod other_tools;
 mod pairing;
 mod parts;
 mod profile;
@@ -31,5 +33,7 @@ pub fn parse(stream: &Stream) -> Vec<Snapshot> {
     let text = stream.text.bytes();
     let mut scan = parts::scan(text);
     let drafts = dump::drafts(&mut scan, text);
-    snapshot::snapshots(stream, scan, drafts)
+    let mut snapshots = snapshot::snapshots(stream, scan, drafts);
+    other_tools::add(stream, &mut snapshots);
+    snapshots
 }
