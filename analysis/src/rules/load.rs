@@ -460,7 +460,7 @@ impl Loader {
             last.remedy = raw.remedy.clone();
             let facts = [
                 ("affected", &raw.affected),
-                ("fixed in", &raw.fixed_in),
+                ("fix", &raw.fixed_in),
                 ("do not", &raw.dont),
                 ("risk", &raw.risk),
                 ("looks like", &raw.looks_like),
