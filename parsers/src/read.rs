@@ -6,6 +6,7 @@ use crate::evidence::{Evidence, Form, Input, InputKind, LineMap, NodeEvidence, P
 use crate::open::{self, Content, ElfSource, Material};
 use crate::own_report::is_own_report;
 use crate::{goroutines, limits, node};
+use jiff::Timestamp;
 use rayon::prelude::*;
 use std::path::PathBuf;
 
@@ -48,7 +49,23 @@ pub fn read(paths: &[PathBuf], options: &ReadOptions) -> (Evidence, Vec<Unreadab
         evidence.snapshots.extend(part.snapshots);
         evidence.node.merge(part.node);
     }
+    if let Some(moment) = known_moment(&evidence) {
+        evidence.node.settle_years(moment);
+    }
     (evidence, unreadable)
+}
+
+/// The latest moment of the incident that some file told with its year: it tells the year of those that did not.
+fn known_moment(evidence: &Evidence) -> Option<Timestamp> {
+    let node = &evidence.node;
+    let dumps = evidence.snapshots.iter().filter_map(|snapshot| snapshot.taken_at);
+    let told = node.taken_at.iter().map(|(at, _)| *at);
+    let logs = node.log_lines.iter().filter_map(|line| line.at);
+    let kernel = node.kernel.iter().filter_map(|report| report.at);
+    let threads = node.threads.iter().filter_map(|thread| thread.at);
+    let local = node.taken_at_local.iter().filter_map(|(wall, _)| wall.as_utc());
+    let started = node.processes.iter().filter_map(|row| row.started?.as_utc());
+    dumps.chain(told).chain(logs).chain(kernel).chain(threads).chain(local).chain(started).max()
 }
 
 /// Our own reports quote the evidence: they are read only where it is not there itself.

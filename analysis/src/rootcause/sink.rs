@@ -11,6 +11,7 @@ use crate::graph::{Key, WaitGraph};
 use crate::holders::is_whole;
 use crate::links;
 use crate::native;
+use crate::timeline;
 use crate::waits::Primitive;
 
 /// Minutes of waiting for a lock that are not everyday.
@@ -75,6 +76,11 @@ fn finding(case: &Case<'_>, graph: &WaitGraph, basins: &Basins, end: Key, basin:
             source: None,
             against: true,
         });
+    }
+    let too_young = timeline::contradictions(case, &path);
+    if !too_young.is_empty() {
+        trust = Trust::Guess;
+        evidence.extend(too_young);
     }
     let kind = kind_of(case, graph, &path, end, held.is_some());
     let moving = is_moving(case, &path);
