@@ -6,7 +6,7 @@
 use crate::case::Case;
 use crate::diagnosis::{Edge, Evidence, Node, NodeId, Trust};
 use crate::links;
-use petgraph::algo::tarjan_scc;
+use petgraph::algo::{has_path_connecting, tarjan_scc};
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
 use rustc_hash::FxHashMap;
@@ -76,6 +76,9 @@ impl WaitGraph {
             }
             graph.node(key);
             for (to, link) in links::expand(case, &context, key, &mut graph.resources) {
+                if graph.would_close_a_guess(key, to, &link) {
+                    continue;
+                }
                 let fresh = !graph.index.contains_key(&to);
                 graph.edge(key, to, link);
                 if fresh {
@@ -84,6 +87,19 @@ impl WaitGraph {
             }
         }
         graph
+    }
+
+    /// That a process as a whole waits for another is inferred from who usually calls whom: it may lead a chain on,
+    /// but a circle of such steps is no deadlock.
+    fn would_close_a_guess(&self, from: Key, to: Key, link: &Link) -> bool {
+        let between_processes = matches!(from, Key::Process(_)) || matches!(to, Key::Process(_));
+        if !between_processes || link.trust > Trust::Likely {
+            return false;
+        }
+        match (self.index.get(&from), self.index.get(&to)) {
+            (Some(&from), Some(&to)) => has_path_connecting(&self.graph, to, from, None),
+            _ => false,
+        }
     }
 
     fn expanded(&self, key: Key) -> bool {

@@ -66,7 +66,7 @@ fn diagnose(case: &Case<'_>, graph: &WaitGraph, findings: &[rootcause::Ranked], 
         timeline: timeline::timeline(case, graph, findings),
         groups: groups::groups(case),
         subjects: subjects::subjects(case, findings),
-        missing: missing::missing(case, findings),
+        missing: missing::missing(case, graph, findings),
         idle: groups::idle(case),
         findings: findings.iter().map(|ranked| ranked.finding.clone()).collect(),
     }

@@ -73,7 +73,9 @@ pub fn timeline(case: &Case<'_>, graph: &WaitGraph, findings: &[Ranked]) -> Vec<
 
 /// Of what logs say, the part that begins shortly before the chain did; without a beginning, the latest.
 fn around(mut lines: Vec<(Timestamp, String)>, begin: Option<Timestamp>) -> Vec<Moment> {
-    lines.sort_by_key(|(at, _)| *at);
+    // Two files of one service often overlap.
+    lines.sort();
+    lines.dedup();
     let first = match begin.and_then(|begin| before(begin, MINUTES_BEFORE)) {
         Some(from) => lines.partition_point(|(at, _)| *at < from),
         None => lines.len().saturating_sub(LOG_LINES),

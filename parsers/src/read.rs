@@ -144,6 +144,12 @@ fn with_own_executables(options: &ReadOptions, materials: &[Material]) -> ReadOp
 
 /// A text may hold dumps and node evidence at once: both are looked for.
 fn read_text(part: &mut Part, text: Text, index: u32) {
+    if let Some(profile) = protobuf_profile(&text, index) {
+        part.input.kind = InputKind::Pprof;
+        part.input.problems.extend(profile.problems.iter().take(limits::PROBLEMS).cloned());
+        part.snapshots.push(profile);
+        return;
+    }
     part.input.raw = text.clone();
     let streams = envelope::peel(text.clone(), index);
     for stream in &streams {
@@ -170,6 +176,13 @@ fn read_text(part: &mut Part, text: Text, index: u32) {
         () if !part.snapshots.is_empty() => InputKind::Pprof,
         () => kind.unwrap_or_default(),
     };
+}
+
+/// `debug=0`: a protobuf, which pprof packs with gzip; that is peeled off already. Its first field is a sample type.
+fn protobuf_profile(text: &Text, index: u32) -> Option<Snapshot> {
+    let bytes = text.bytes();
+    let is_message = bytes.first() == Some(&0x0a) && memchr::memchr(0, bytes.get(..bytes.len().min(4096))?).is_some();
+    is_message.then(|| goroutines::parse_proto(bytes, index)).flatten()
 }
 
 fn is_profile(form: Form) -> bool {

@@ -7,6 +7,7 @@ mod lock;
 mod rpc;
 mod threads;
 
+pub use exec::waits_for_child;
 pub use lock::evidence_of;
 pub use threads::{telling_function, thread_node};
 
@@ -96,6 +97,9 @@ fn goroutine(
     }
     edges.extend(threads::of_goroutine(case, &context.threads, snap, i));
     if edges.is_empty() {
+        edges.extend(rpc::peer(case, snap, i));
+    }
+    if edges.is_empty() {
         edges.extend(external::resource(case, snap, i, resources));
     }
     if edges.is_empty() {
@@ -116,13 +120,13 @@ fn process(case: &Case<'_>, context: &Context, p: usize, resources: &mut Vec<Res
         edges.extend(exec::stuck_child(case, &context.threads, p));
     }
     if edges.is_empty() {
+        edges.extend(exec::lingering_child(case, p));
+    }
+    if edges.is_empty() {
         edges.extend(rpc::daemon_of(case, &context.rpc, p));
     }
     if edges.is_empty() {
         edges.extend(exec::peer(case, &context.threads, p));
-    }
-    if edges.is_empty() {
-        edges.extend(exec::lingering_child(case, p));
     }
     edges
 }

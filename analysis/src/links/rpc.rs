@@ -95,6 +95,31 @@ pub fn server(case: &Case<'_>, servers: &Servers, snap: usize, i: usize) -> Opti
     Some((Key::Process(process), Link { why, trust: Trust::Likely, evidence }))
 }
 
+/// Kinds of resources that are another process's answer.
+const ANSWERS: &[&str] = &["csi", "grpc", "http", "plugin", "ttrpc", "unix-socket"];
+
+/// The process that should answer where a rule knows only its role, not the call.
+pub fn peer(case: &Case<'_>, snap: usize, i: usize) -> Option<(Key, Link)> {
+    let s = &case.snaps[snap];
+    let g = s.goroutine(i);
+    let found = s.bound.external(s.s, g).filter(|found| ANSWERS.contains(&found.rule.resource.as_str()))?;
+    let role = found.rule.peer.as_deref()?;
+    let process = only_process(case, role, case.processes.of_snap[snap])?;
+    // A dump of it would show a handler, if one waited.
+    if case.processes.all[process].primary.is_some() {
+        return None;
+    }
+    let line = s.s.frames_of(g).get(found.frame).map_or(g.line, |f| f.line);
+    let text = format!(
+        "waits for {} (rule {}): {} is the only one",
+        found.rule.waits_for,
+        found.rule.id,
+        case.processes.all[process].label()
+    );
+    let evidence = vec![describe::frame_evidence(s, "rpc", text, line)];
+    Some((Key::Process(process), Link { why: "rpc", trust: Trust::Likely, evidence }))
+}
+
 /// The process of a role without a dump: the only one, or the only one that itself has something stuck below it.
 fn only_process(case: &Case<'_>, role: &str, own: usize) -> Option<usize> {
     let of_role: Vec<usize> = case

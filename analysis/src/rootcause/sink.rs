@@ -10,6 +10,7 @@ use crate::diagnosis::{Blocked, Evidence, Finding, HolderStatus, Root, Trust};
 use crate::graph::{Key, WaitGraph};
 use crate::holders::is_whole;
 use crate::links;
+use crate::missing;
 use crate::native;
 use crate::timeline;
 use crate::waits::Primitive;
@@ -76,6 +77,10 @@ fn finding(case: &Case<'_>, graph: &WaitGraph, basins: &Basins, end: Key, basin:
             source: None,
             against: true,
         });
+    }
+    if let Some(doubt) = missing::gap(case, &graph.resources, &path).and_then(|gap| gap.as_evidence()) {
+        trust = trust.min(Trust::Likely);
+        evidence.push(doubt);
     }
     let too_young = timeline::contradictions(case, &path);
     if !too_young.is_empty() {
@@ -206,6 +211,10 @@ fn is_moving(case: &Case<'_>, path: &[Key]) -> bool {
         let mut others = case.moments(snap).filter(|&m| case.snaps[m].s.complete && case.by_id[m].len() > 1).peekable();
         if others.peek().is_some() {
             return others.any(|m| case.same_place(snap, i, m).is_none());
+        }
+        // Dumped once, but it stood there for minutes: who asks above it may give up and ask again.
+        if case.snaps[snap].goroutine(i).minutes.is_some_and(|m| m >= ANSWER_MINUTES) {
+            return false;
         }
     }
     false
