@@ -438,7 +438,7 @@ fn own_rules_are_checked_with_all_faults_at_once() {
 
 #[test]
 fn what_is_not_there_yet_is_refused() {
-    for name in ["anonymize", "serve", "collect"] {
+    for name in ["serve", "collect"] {
         let output = holdup(&[name, "--whatever", "x"]);
         assert_eq!((code(&output), output.stdout.len()), (2, 0), "{name}");
         assert!(

@@ -62,9 +62,14 @@ pub enum Command {
     },
     /// A core's goroutines and threads, or the dump that the Go runtime itself would have printed
     Core(CoreArgs),
-    /// The same evidence without names
-    #[command(hide = true, disable_help_flag = true)]
-    Anonymize(Unparsed),
+    /// The same evidence without names, addresses of machines and secrets, to be given to others
+    ///
+    /// Hosts, users, IP and MAC addresses, pods, containers, images, volumes, ids, UUIDs, mounts, mail addresses, tokens
+    /// and passwords are replaced by the same pseudonym in all files; Go function names, source paths, memory addresses,
+    /// times and pids are kept, so that the result analyzes to the same verdict. Which name became what is written to
+    /// OUT.replaced.json beside OUT, never into it. Cores, executables and other files that are no text are left out.
+    /// Look the result over before you give it away: a name that stands only in free text cannot be told from a word.
+    Anonymize(AnonymizeArgs),
     /// The upload page
     #[command(hide = true, disable_help_flag = true)]
     Serve(Unparsed),
@@ -150,6 +155,26 @@ pub struct AnalyzeArgs {
     /// Say more on standard error: what each file was taken for, what was repaired, how long it took
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
+}
+
+/// Options of `anonymize`.
+#[derive(Debug, Clone, Args)]
+pub struct AnonymizeArgs {
+    /// Files, folders, archives or compressed files; `-` is standard input
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+
+    /// Where the result goes: a new folder, or a .tar.gz or .zip by its name
+    #[arg(short, long, value_name = "OUT")]
+    pub output: PathBuf,
+
+    /// No progress on standard error
+    #[arg(long)]
+    pub no_progress: bool,
+
+    /// Say nothing on standard error but errors
+    #[arg(short, long)]
+    pub quiet: bool,
 }
 
 /// Options of `core`.

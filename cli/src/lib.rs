@@ -2,6 +2,7 @@
 //! that is done by `holdup_analysis`.
 
 pub mod analyze;
+pub mod anonymize_command;
 pub mod args;
 pub mod compare_command;
 pub mod core_command;

@@ -1,6 +1,8 @@
 //! The `holdup` binary.
 
-use holdup_cli::{analyze, args, compare_command, core_command, documents, exit::Exit, rules_command};
+use holdup_cli::{
+    analyze, anonymize_command, args, compare_command, core_command, documents, exit::Exit, rules_command,
+};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -12,7 +14,7 @@ fn main() -> ExitCode {
         args::Command::Man => documents::man(),
         args::Command::Compare { args } => compare_command::run(&args),
         args::Command::Core(options) => core_command::run(&options),
-        args::Command::Anonymize(_) => Exit::refused("anonymize"),
+        args::Command::Anonymize(options) => anonymize_command::run(&options),
         args::Command::Serve(_) => Exit::refused("serve"),
         args::Command::Collect(_) => Exit::refused("collect"),
         args::Command::Rules { command } => rules_command::run(&command),

@@ -6,6 +6,7 @@
 //! The way of a byte: [`open`] finds and unpacks files, [`envelope`] peels what carried a dump (journald, syslog,
 //! container logs, quoting) back to the runtime's own text, [`goroutines`], [`node`] and [`core`] read it.
 
+pub mod anonymize;
 pub mod core;
 pub mod envelope;
 pub mod evidence;
