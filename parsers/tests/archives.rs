@@ -257,3 +257,110 @@ fn an_unreadable_member_does_not_spoil_the_folder() {
         assert!(says(input(&found, "locked.txt"), Severity::Error, "permission denied"));
     }
 }
+
+/// A small tree of files below a new folder.
+fn tree(files: &[(&str, &[u8])]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, bytes) in files {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("folders");
+        std::fs::write(path, bytes).expect("written");
+    }
+    folder
+}
+
+/// The dump as lines of a journal or a container's log.
+fn lines(prefix: &str) -> Vec<u8> {
+    DUMP.lines().map(|line| format!("{prefix}{line}\n")).collect::<String>().into_bytes()
+}
+
+const PS: &[u8] = b"UID          PID    PPID  C STIME TTY          TIME CMD\nroot           1       0  0 12:00 ?        00:00:01 /sbin/init\n\
+                    root        4711       1  0 12:00 ?        00:00:01 /usr/bin/containerd\n";
+
+/// Layouts that people have, made by hand with the names that the tools use.
+#[test]
+fn layouts_of_common_tools_are_read_as_they_are() {
+    let journal = lines("Nov 29 12:26:49 node1 containerd[4711]: ");
+    let cri = lines("2026-11-29T12:26:49.687774381Z stderr F ");
+    let layouts: [(&str, &[(&str, &[u8])], u64); 4] = [
+        (
+            "sosreport",
+            &[
+                ("sosreport-node1-2026-11-29-abc/sos_commands/logs/journalctl_--no-pager_--boot", &journal),
+                ("sosreport-node1-2026-11-29-abc/sos_commands/process/ps_-elfL", PS),
+                (
+                    "sosreport-node1-2026-11-29-abc/proc/mounts",
+                    b"sysfs /sys sysfs rw,nosuid 0 0\nnfs1:/x /mnt nfs rw 0 0\n",
+                ),
+                ("sosreport-node1-2026-11-29-abc/version.txt", b"sosreport: 4.5.6\n"),
+            ],
+            2,
+        ),
+        (
+            "must-gather",
+            &[
+                ("must-gather.local.1/quay-io-x/namespaces/kube-system/pods/p/c/c/logs/current.log", &cri),
+                ("must-gather.local.1/quay-io-x/namespaces/kube-system/pods/p/c/c/logs/previous.log", b""),
+                ("must-gather.local.1/quay-io-x/cluster-scoped-resources/core/nodes/node1.yaml", b"kind: Node\n"),
+            ],
+            2,
+        ),
+        (
+            "support-bundle",
+            &[
+                ("support-bundle-2026-11-29T12_00_00/cluster-resources/pods/logs/kube-system/p/c.log", &cri),
+                ("support-bundle-2026-11-29T12_00_00/host-collectors/run-host/ps.txt", PS),
+            ],
+            2,
+        ),
+        (
+            "kubectl cp of a run directory",
+            &[
+                ("run/containerd/containerd.4711.stacks.log", DUMP.as_bytes()),
+                ("run/docker/goroutine-stacks-2026-11-29T122007Z.log", DUMP.as_bytes()),
+                ("run/containerd/io.containerd.runtime.v2.task/k8s.io/abc/config.json", b"{\"ociVersion\":\"1.0.2\"}"),
+                ("run/containerd/io.containerd.runtime.v2.task/k8s.io/abc/init.pid", b"4711"),
+            ],
+            4,
+        ),
+    ];
+    for (what, files, wanted) in layouts {
+        let folder = tree(files);
+        let found = evidence(folder.path());
+        assert_eq!(goroutines(&found), wanted, "{what}");
+        assert_eq!(found.inputs.len(), files.len(), "{what}: each file is listed");
+        let has_ps = files.iter().any(|(_, bytes)| *bytes == PS);
+        assert_eq!(found.node.processes.iter().any(|p| p.pid == 4711), has_ps, "{what}");
+        // The same tree as it is sent.
+        let packed = of_bytes("bundle.tar.gz", &gzip(&tar_of(folder.path())));
+        assert_eq!(goroutines(&packed), wanted, "{what}, packed");
+        for found in [&found, &packed] {
+            let snapshot = &found.snapshots[0];
+            assert_eq!(snapshot.place(snapshot.goroutines[1].line).map(|p| p.line), Some(7), "{what}");
+        }
+    }
+}
+
+fn tar_of(folder: &Path) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    builder.append_dir_all("", folder).expect("packed");
+    builder.into_inner().expect("a tar")
+}
+
+/// `core.NAME.UID.BOOT.PID.TIME.zst` beside other files, as systemd-coredump stores them.
+#[test]
+fn the_folder_of_systemd_coredump_is_read() {
+    let cores = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus/cores/go1.24.11-stripped-spin");
+    let core = std::fs::read(cores.join("core.zst")).expect("the core");
+    let name = "coredump/core.spin.0.5b3e9a52b2d3466c9c8d2ac6b7e8a9d1.4711.1764419209000000.zst";
+    let folder = tree(&[(name, &core), ("coredump/core.gone.0.5b3e.12.1764419209000000.zst", b"")]);
+    // systemd does not store the program: it is asked for.
+    let alone = evidence(folder.path());
+    assert_eq!(input(&alone, "4711.1764419209000000.zst").kind.as_str(), "core");
+    assert!(said(&alone, Severity::Warning, "--exe"));
+    let options = ReadOptions { exe: vec![cores.join("exe.zst")], ..ReadOptions::default() };
+    let (found, unreadable) = read(&[folder.path().to_path_buf()], &options);
+    assert_eq!(unreadable, []);
+    assert_eq!(found.snapshots.len(), 1);
+    assert!(goroutines(&found) > 1);
+}

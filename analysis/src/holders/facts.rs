@@ -328,11 +328,14 @@ fn once_runner(snap: &Snap<'_>, lock: &LockGroup, scan: &Scan, waiting: &FxHashS
         let frame_index = passage.frame as usize;
         let frames = snap.s.frames_of(snap.goroutine(i));
         let Some(frame) = frames.get(frame_index) else { continue };
+        // The function that it runs stands right above the Once.
+        let line =
+            frame_index.checked_sub(1).and_then(|above| frames.get(above)).map_or(frame.line, |above| above.line);
         let shown = locks::receiver(snap, i, frame_index).filter(|r| !r.stale).map(|r| r.value);
         if shown.is_some() && shown == lock.address {
             let text =
                 format!("runs the function of this Once ({})", snap.frame_name(i, frame_index.saturating_sub(1)));
-            add(found, i, false, Fact::new(FactKind::OnceRunner, frame.line, text));
+            add(found, i, false, Fact::new(FactKind::OnceRunner, line, text));
             continue;
         }
         let mut user = frame_index;
@@ -348,7 +351,7 @@ fn once_runner(snap: &Snap<'_>, lock: &LockGroup, scan: &Scan, waiting: &FxHashS
             let text =
                 format!("runs a Once of the same {owner} ({})", snap.frame_name(i, frame_index.saturating_sub(1)));
             let kind = if same_object { FactKind::OnceRunner } else { FactKind::LaterLine };
-            add(found, i, false, Fact::new(kind, frame.line, text));
+            add(found, i, false, Fact::new(kind, line, text));
         }
     }
 }
@@ -471,7 +474,8 @@ fn sibling(snap: &Snap<'_>, lock: &LockGroup, scan: &Scan, waiting: &FxHashSet<u
         }
         let line = snap.goroutine(i).line;
         let text = format!("was started by the same function as the waiters ({creator_name})");
-        add(found, i, reads, Fact::new(FactKind::Sibling, line, text));
+        let started = snap.goroutine(i).created_by.map_or(line, |created| created.line);
+        add(found, i, reads, Fact::new(FactKind::Sibling, started, text));
         let wait = snap.waits[i];
         if let (Some(mine), Some(its)) = (lock.address, wait.address)
             && wait.primitive.is_exclusive_lock()

@@ -149,12 +149,14 @@ struct Log<'a> {
     writers: FxHashMap<Vec<u8>, usize>,
     loose: Option<usize>,
     lossy: bool,
+    /// The last writer's key: room for the next.
+    key: Vec<u8>,
 }
 
 impl<'a> Log<'a> {
     fn new(outer: &'a Stream, layout: Layout) -> Self {
         let (streams, goes_on, writers) = (Vec::new(), Vec::new(), FxHashMap::default());
-        Log { outer, layout, streams, goes_on, writers, loose: None, lossy: false }
+        Log { outer, layout, streams, goes_on, writers, loose: None, lossy: false, key: Vec::new() }
     }
 
     fn run(&mut self, bytes: &[u8]) {
@@ -255,12 +257,14 @@ impl<'a> Log<'a> {
         ]);
         let pid = get(&[b"_PID", b"SYSLOG_PID", b"pid"]);
         let more = [get(&[b"pod_name", b"podName", b"pod"]), get(&[b"_STREAM_ID", b"stream"]), get(&[b"container_id"])];
-        let mut key = Vec::new();
+        let mut key = std::mem::take(&mut self.key);
+        key.clear();
         for part in [host, name, pid].into_iter().chain(more) {
             key.extend_from_slice(part.unwrap_or(&[]));
             key.push(0);
         }
         if let Some(&at) = self.writers.get(&key) {
+            self.key = key;
             return at;
         }
         if self.streams.len() >= WRITERS {

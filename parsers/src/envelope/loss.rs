@@ -6,7 +6,7 @@ use crate::evidence::Problem;
 use crate::limits;
 use memchr::memmem;
 use regex::bytes::Regex;
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 
 /// Marks of losses that are looked at in one text.
 const MARKED: usize = 2_000;
@@ -54,15 +54,21 @@ impl Tally {
 /// Sources: systemd `journald-rate-limit.c` ("Suppressed N messages from UNIT"), rsyslog `ratelimit.c` ("begin to drop
 /// messages due to rate-limiting", "N messages lost due to rate-limiting"), kernel `printk` ("callbacks suppressed").
 pub(crate) fn told_by(line: &[u8]) -> Option<String> {
+    // Asked of every line of a log, so the searchers are built once.
+    static MARKS: LazyLock<[memmem::Finder<'static>; 3]> =
+        LazyLock::new(|| [&b"Suppressed "[..], b" due to rate-limiting", b"B blob data]"].map(memmem::Finder::new));
+    let [suppressed, limited, blob] = &*MARKS;
     let has = |needle: &[u8]| memmem::find(line, needle).is_some();
     let shown = || String::from_utf8_lossy(line.get(..line.len().min(200)).unwrap_or(line)).trim().to_string();
-    if has(b"Suppressed ") && has(b" messages from ") {
+    if suppressed.find(line).is_some() && has(b" messages from ") {
         return Some(format!("journald dropped messages here, parts of a dump may be missing: {}", shown()));
     }
-    if has(b"messages lost due to rate-limiting") || has(b"begin to drop messages due to rate-limiting") {
+    if limited.find(line).is_some()
+        && (has(b"messages lost due to rate-limiting") || has(b"begin to drop messages due to rate-limiting"))
+    {
         return Some(format!("rsyslog dropped messages here, parts of a dump may be missing: {}", shown()));
     }
-    if has(b"B blob data]") && line.trim_ascii_end().ends_with(b"B blob data]") {
+    if blob.find(line).is_some() && line.trim_ascii_end().ends_with(b"B blob data]") {
         return Some("journalctl printed [… blob data] in place of a line: it is lost; take the log with --all".into());
     }
     None
