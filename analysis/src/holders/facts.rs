@@ -27,6 +27,9 @@ pub enum FactKind {
     Pointer,
     /// A frame has a pointer to something that may be the object around the lock.
     PointerNear,
+    /// A frame has a word that all waiters of this lock have where they take it, and waiters of no other: the key or
+    /// the object that leads to the lock.
+    Marked,
     /// A rule says that this call runs under that lock.
     KnownHolder,
     /// A rule says that this call may run under that lock.
@@ -93,6 +96,7 @@ pub fn gather(snap: &Snap<'_>, lock: &LockGroup, n: usize, scan: &Scan, found: &
     let reads = held_by_readers(snap, lock);
     later_line(snap, lock, scan, &places, &waiting, reads, found);
     pointer(snap, lock, n, scan, &places, &waiting, reads, found);
+    marked(snap, n, scan, &places, &waiting, reads, found);
     known_holder(snap, lock, n, scan, &waiting, found);
     once_runner(snap, lock, scan, &waiting, found);
     recursive(snap, lock, &places, reads, found);
@@ -162,6 +166,9 @@ fn later_line(
             if waiting.contains(&i) || site.file != place.file || site.line <= place.line {
                 return;
             }
+            if same && !reads && objects.iter().any(|&o| scan.crowded.contains(&(frame.site, o))) {
+                return;
+            }
             let name = snap.frame_name(i, passage.frame as usize);
             let stop = format!(
                 "stands behind the lock call of {name} ({}:{}; {} {} at :{})",
@@ -197,8 +204,11 @@ fn objects(snap: &Snap<'_>, lock: &LockGroup) -> Vec<u64> {
     let mut objects: Vec<u64> = lock.object.into_iter().collect();
     for &w in lock.waiters.iter().take(256) {
         let i = w as usize;
-        if let Some(r) = locks::receiver(snap, i, snap.waits[i].acquirer).filter(|r| !r.stale)
-            && lock.address.is_none_or(|a| locks::inside(a, r.value))
+        // A thin wrapper's receiver (`c.Lock()`) is nearer to the lock than that of the method that calls it.
+        let shown = (snap.waits[i].caller..=snap.waits[i].acquirer)
+            .filter_map(|n| locks::receiver(snap, i, n))
+            .find(|r| !r.stale && lock.address.is_none_or(|a| locks::inside(a, r.value)));
+        if let Some(r) = shown
             && !objects.contains(&r.value)
             && objects.len() < 8
         {
@@ -240,7 +250,12 @@ fn pointer(
             continue;
         }
         // The frames of its own wait show the lock that it waits for, not one that it holds.
-        if (sighting.frame as usize) < snap.waits[i].caller {
+        let wait = snap.waits[i];
+        let own = if wait.primitive.is_exclusive_lock() { wait.acquirer } else { wait.caller };
+        if (sighting.frame as usize) < own {
+            continue;
+        }
+        if !reads && scan.crowded.contains(&(frame.site, value)) {
             continue;
         }
         let function = snap.functions.get(site.func);
@@ -263,6 +278,33 @@ fn pointer(
             let text = format!("{name} has a pointer {value:#x} that lies {} bytes before the lock", sighting.offset);
             add(found, i, reads, Fact::new(FactKind::PointerNear, frame.line, text));
         }
+    }
+}
+
+/// What leads all waiters to this lock and to no other, among the arguments of somebody who does not wait for it.
+fn marked(
+    snap: &Snap<'_>,
+    n: usize,
+    scan: &Scan,
+    places: &[Acquisition],
+    waiting: &FxHashSet<usize>,
+    reads: bool,
+    found: &mut Found,
+) {
+    for sighting in &scan.marked[n] {
+        let i = sighting.goroutine as usize;
+        let at = sighting.frame as usize;
+        if waiting.contains(&i) || at < snap.waits[i].caller {
+            continue;
+        }
+        let Some(frame) = snap.s.frames_of(snap.goroutine(i)).get(at) else { continue };
+        let site = snap.s.site(frame.site);
+        if places.iter().any(|p| p.func == site.func && p.file == site.file && site.line <= p.line) {
+            continue;
+        }
+        let who = if scan.agreed[n] { "all waiters of this lock" } else { "the waiter" };
+        let text = format!("{} has an argument that {who} and no others show", snap.frame_name(i, at));
+        add(found, i, reads, Fact::new(FactKind::Marked, frame.line, text));
     }
 }
 
@@ -370,6 +412,7 @@ fn recursive(snap: &Snap<'_>, lock: &LockGroup, places: &[Acquisition], reads: b
         let frames = snap.s.frames_of(snap.goroutine(i));
         let Some(inner) = frames.get(wait.acquirer) else { continue };
         let inner_function = snap.function(inner.site);
+        let inner_receiver = locks::receiver(snap, i, wait.acquirer).filter(|r| !r.stale).map(|r| r.value);
         for (n, frame) in frames.iter().enumerate().skip(wait.acquirer + 1) {
             let function = snap.function(frame.site);
             let site = snap.s.site(frame.site);
@@ -378,7 +421,8 @@ fn recursive(snap: &Snap<'_>, lock: &LockGroup, places: &[Acquisition], reads: b
             }
             let seen = locks::receiver(snap, i, n);
             let exact = seen.filter(|r| !r.stale).map(|r| r.value);
-            let same_object = exact.is_some_and(|r| objects.contains(&r) || Some(r) == lock.address);
+            let same_object =
+                exact.is_some_and(|r| objects.contains(&r) || Some(r) == lock.address || Some(r) == inner_receiver);
             let behind = places.iter().any(|p| p.func == site.func && p.file == site.file && site.line > p.line);
             let same_type = !function.type_name.is_empty() && function.type_name == inner_function.type_name;
             if behind && (same_object || exact.is_none() && same_type && lock.identity != Identity::Site) {
@@ -391,7 +435,8 @@ fn recursive(snap: &Snap<'_>, lock: &LockGroup, places: &[Acquisition], reads: b
             }
         }
     }
-    let odd = through.len() * 4 <= lock.waiters.len() || lock.waiters.len() <= 2;
+    let few = if found.is_empty() { 2 } else { 4 };
+    let odd = through.len() * few <= lock.waiters.len() || lock.waiters.len() <= 2;
     for &(i, n, behind, same_object) in through.iter().take(8) {
         let frames = snap.s.frames_of(snap.goroutine(i));
         let Some(frame) = frames.get(n) else { continue };
@@ -480,6 +525,8 @@ fn sibling(snap: &Snap<'_>, lock: &LockGroup, scan: &Scan, waiting: &FxHashSet<u
         if let (Some(mine), Some(its)) = (lock.address, wait.address)
             && wait.primitive.is_exclusive_lock()
             && mine.abs_diff(its) <= 64
+            && snap.frame_function(i, wait.acquirer).map(|f| f.family.as_str())
+                == snap.frame_function(first as usize, snap.waits[first as usize].acquirer).map(|f| f.family.as_str())
         {
             let text = format!("waits for the lock {its:#x}, which lies right beside this one");
             add(found, i, reads, Fact::new(FactKind::Neighbour, line, text));

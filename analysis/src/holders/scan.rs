@@ -2,11 +2,12 @@
 //! stands in a function that takes it.
 
 use crate::functions::Class;
-use crate::locks::{LockGroup, OBJECT_SPAN};
+use crate::locks::{Identity, LockGroup, OBJECT_SPAN, inside};
 use crate::rules::Certainty;
 use crate::snap::Snap;
-use holdup_parsers::evidence::Sym;
+use holdup_parsers::evidence::{SiteId, Sym};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::hash_map::Entry;
 
 /// Entries kept for one key; more of them tell nothing apart.
 const KEPT: usize = 64;
@@ -74,6 +75,13 @@ pub struct Scan {
     pub once_runners: Vec<Passage>,
     /// Goroutines by the function that started them.
     pub siblings: FxHashMap<Sym, Vec<u32>>,
+    /// By index of the lock: frames that show a word which marks it (see [`marks`]).
+    pub marked: Vec<Vec<PointerSighting>>,
+    /// By index of the lock: whether several waiters agree on its marks.
+    pub agreed: Vec<bool>,
+    /// Frames by call site and receiver that more than one goroutine stands at. Who stands there cannot hold a lock
+    /// of that object by standing there, for both would.
+    pub crowded: FxHashSet<(SiteId, u64)>,
 }
 
 impl Scan {
@@ -109,6 +117,10 @@ impl Scan {
             }
         }
         targets.sort_unstable();
+        let (marks, agreed) = marks(snap, locks);
+        scan.agreed = agreed;
+        scan.marked = vec![Vec::new(); locks.len()];
+        let mut places: FxHashMap<(SiteId, u64), u32> = FxHashMap::default();
         let lowest = targets.first().map_or(u64::MAX, |t| t.0.saturating_sub(OBJECT_SPAN));
         let highest = targets.last().map_or(0, |t| t.0);
         for (i, g) in snap.s.goroutines.iter().enumerate() {
@@ -129,7 +141,7 @@ impl Scan {
                 }
                 let wanted = !waiting_here && (acquiring.contains(&sym) || types.contains(function.type_name.as_str()));
                 let text = snap.s.args_text(g, frame);
-                if !wanted && (targets.is_empty() || text.len() < 6) {
+                if !wanted && (targets.is_empty() && marks.is_empty() || text.len() < 6) {
                     continue;
                 }
                 let args = Words::new(text);
@@ -140,6 +152,12 @@ impl Scan {
                     }
                     if nth == 0 && word.first && word.value > 0xfff {
                         receiver = Some(word.value);
+                    }
+                    if let Some(marked) = marks.get(&word.value) {
+                        for &lock in marked.iter().filter(|&&l| l != own_lock) {
+                            let sighting = PointerSighting { goroutine: i as u32, frame: n as u32, offset: 0 };
+                            push(&mut scan.marked[lock as usize], sighting);
+                        }
                     }
                     if word.value < lowest || word.value > highest || word.value <= 0xfff {
                         continue;
@@ -167,6 +185,15 @@ impl Scan {
                 match receiver {
                     Some(value) => {
                         push(scan.with_receiver.entry((sym, value)).or_default(), passage);
+                        match places.entry((frame.site, value)) {
+                            Entry::Occupied(other) if *other.get() != i as u32 => {
+                                scan.crowded.insert((frame.site, value));
+                            }
+                            Entry::Occupied(_) => {}
+                            Entry::Vacant(free) => {
+                                free.insert(i as u32);
+                            }
+                        }
                         if !function.type_name.is_empty() {
                             push(scan.methods.entry((function.type_name.clone(), value)).or_default(), passage);
                         }
@@ -185,11 +212,55 @@ impl Scan {
     }
 }
 
+/// Words that mark a lock whose object is not known by its address: all its waiters show them where they take it, and
+/// waiters of no other lock do. Such are the object that has only a pointer to the lock, or the key that it is kept
+/// under. With them, whether more than one waiter agrees on it.
+fn marks(snap: &Snap<'_>, locks: &[LockGroup]) -> (FxHashMap<u64, Vec<u32>>, Vec<bool>) {
+    /// Waiters of a lock that are asked.
+    const ASKED: usize = 32;
+    let mut marks: FxHashMap<u64, Vec<u32>> = FxHashMap::default();
+    let mut agreed = vec![false; locks.len()];
+    if snap.arguments.unmarked {
+        return (marks, agreed);
+    }
+    for (n, lock) in locks.iter().enumerate() {
+        if !matches!(lock.kind, "mutex" | "rwmutex") || lock.identity == Identity::Site {
+            continue;
+        }
+        let mut common: Option<FxHashSet<u64>> = None;
+        for &w in lock.waiters.iter().take(ASKED) {
+            let i = w as usize;
+            let g = snap.goroutine(i);
+            let frames = snap.s.frames_of(g);
+            let own = frames.get(snap.waits[i].caller..=snap.waits[i].acquirer).unwrap_or_default();
+            let words: FxHashSet<u64> = own
+                .iter()
+                .flat_map(|frame| Words::new(snap.s.args_text(g, frame)))
+                .filter(|word| !word.stale && word.value > 0xffff)
+                .filter(|word| lock.address.is_none_or(|a| !inside(a, word.value)))
+                .map(|word| word.value)
+                .collect();
+            common = Some(match common {
+                None => words,
+                Some(before) => before.intersection(&words).copied().collect(),
+            });
+        }
+        agreed[n] = lock.waiters.len() > 1;
+        for word in common.unwrap_or_default() {
+            marks.entry(word).or_default().push(n as u32);
+        }
+    }
+    marks.retain(|_, locks| locks.len() == 1);
+    (marks, agreed)
+}
+
 /// Waiters of locks that lie in the same object, a few for each lock.
 fn sharing(locks: &[LockGroup]) -> Vec<FxHashSet<usize>> {
     let mut by_object: FxHashMap<u64, Vec<usize>> = FxHashMap::default();
     for (n, lock) in locks.iter().enumerate() {
-        if let Some(object) = lock.object {
+        if let Some(object) = lock.object
+            && matches!(lock.kind, "mutex" | "rwmutex" | "once")
+        {
             by_object.entry(object).or_default().push(n);
         }
     }

@@ -11,11 +11,16 @@ use crate::snap::Snap;
 use crate::waits::Primitive;
 use holdup_parsers::evidence::LockWord;
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 /// Minutes by which two ages may differ and still mean the same moment: one forced collection apart (two minutes,
 /// `forcegcperiod` in Go's `runtime/proc.go`) and one for a dump that took long to print.
 pub const AGE_SLACK: u32 = 3;
+
+/// Numbers of goroutines that say nothing about their order: each processor takes sixteen at a time (`_GoidCacheBatch`
+/// in Go's `runtime/proc.go`).
+const ID_SLACK: u64 = 64;
 
 /// A candidate with its points.
 #[derive(Debug, Clone)]
@@ -34,7 +39,7 @@ fn points(kind: FactKind) -> i32 {
         FactKind::KnownHolder => 35,
         FactKind::Pointer => 30,
         FactKind::LaterLine | FactKind::KnownHolderSometimes => 25,
-        FactKind::Recursive => 20,
+        FactKind::Marked | FactKind::Recursive => 20,
         FactKind::PointerNear | FactKind::OldestWaiter => 15,
         FactKind::Circle => 12,
         FactKind::Family | FactKind::Sibling | FactKind::Neighbour => 8,
@@ -63,11 +68,14 @@ pub fn weigh(snap: &Snap<'_>, lock: &LockGroup, found: Found, oldest: &Oldest) -
             Weighed { candidate: Candidate { goroutine: i, reads, trust: Trust::Guess, facts }, points }
         })
         .collect();
-    ranked.sort_by(|a, b| {
-        b.points.cmp(&a.points).then_with(|| {
-            let age = |w: &Weighed| snap.goroutine(w.candidate.goroutine).minutes;
-            age(b).cmp(&age(a)).then(a.candidate.goroutine.cmp(&b.candidate.goroutine))
-        })
+    let first_waiter = lock.waiters.iter().filter_map(|&w| snap.goroutine(w as usize).id).min();
+    ranked.sort_by_key(|w| {
+        // Who once passed the lock and is elsewhere now passed it before the holder did. So of equals the last comer is
+        // taken: its wait began closest to that of the longest waiter, its number is the highest below the waiters'.
+        let g = snap.goroutine(w.candidate.goroutine);
+        let apart = longest.unwrap_or(0).abs_diff(g.minutes.unwrap_or(0));
+        let after = g.id > first_waiter.map(|id| id.saturating_add(ID_SLACK));
+        (Reverse(w.points), apart, after, if after { Reverse(None) } else { Reverse(g.id) }, w.candidate.goroutine)
     });
     ranked.retain(|w| w.points > 0);
     let whole = is_whole(snap);
@@ -163,19 +171,24 @@ fn trust_of(
         // It was so when the report was written; of several readers it names one.
         return if gap >= 20 || readers { Trust::Strong } else { Trust::Likely };
     }
-    // Where it stands, by line or by rule, is the same frame, and says which kind of object, not which one.
+    // That somebody stands behind a lock call or has the lock's object says where it has been, not that it still holds
+    // the lock: it may have unlocked since. For `strong`, something must say that it holds a lock where it stands now,
+    // something that it is this very lock, and the two must not be the same frame seen twice.
     let place = has(FactKind::LaterLineSameObject) || has(FactKind::LaterLine) || has(FactKind::KnownHolder);
-    let this_one = [
-        has(FactKind::LaterLineSameObject) || has(FactKind::Pointer) || has(FactKind::NamedLocked),
-        has(FactKind::NamedLocked),
-        has(FactKind::OnceRunner),
-        has(FactKind::MemoryHint),
-        has(FactKind::OldestWaiter),
-    ];
-    let this_one = this_one.iter().filter(|&&r| r).count();
-    let reasons = this_one + usize::from(place) + usize::from(only);
+    let object = has(FactKind::LaterLineSameObject) || has(FactKind::Pointer) || has(FactKind::Marked);
+    let own = has(FactKind::NamedLocked) || has(FactKind::OnceRunner) || has(FactKind::MemoryHint);
+    let holds_there = has(FactKind::KnownHolder) || own;
+    let this_one = object || own || has(FactKind::OldestWaiter);
+    let reasons = [place, object, own, has(FactKind::OldestWaiter), only].iter().filter(|&&r| r).count();
     let clear = gap >= 20 || readers;
-    if points >= STRONG && this_one >= 1 && reasons >= 2 && clear && !against && lock.identity <= Identity::Object {
+    if points >= STRONG
+        && holds_there
+        && this_one
+        && reasons >= 2
+        && clear
+        && !against
+        && lock.identity <= Identity::Object
+    {
         Trust::Strong
     } else if points >= LIKELY && (gap >= 8 || readers) {
         Trust::Likely
@@ -250,6 +263,19 @@ pub fn is_whole(snap: &Snap<'_>) -> bool {
     snap.s.complete && snap.index_of(1).is_some()
 }
 
+/// Facts that are about this goroutine and this lock, rather than about what both look like.
+fn tells_by_itself(kind: FactKind) -> bool {
+    !matches!(
+        kind,
+        FactKind::Sibling
+            | FactKind::Neighbour
+            | FactKind::Family
+            | FactKind::Circle
+            | FactKind::OldestTie
+            | FactKind::OldestWaiter
+    )
+}
+
 /// Two weak guesses that close a circle support each other: `a` waits for what `b` seems to hold, and `b` for what
 /// `a` seems to hold.
 pub fn close_circles(snap: &Snap<'_>, locks: &[LockGroup], holdings: &mut [Holding]) {
@@ -289,7 +315,8 @@ pub fn close_circles(snap: &Snap<'_>, locks: &[LockGroup], holdings: &mut [Holdi
             let reasons = candidate.facts.iter().filter(|f| !f.against).count();
             let against =
                 candidate.facts.iter().any(|f| f.kind == FactKind::Younger || f.kind == FactKind::IdleByDesign);
-            if reasons >= 3 && !against {
+            let told = candidate.facts.iter().any(|f| !f.against && tells_by_itself(f.kind));
+            if reasons >= 3 && told && !against {
                 candidate.trust = Trust::Likely;
             }
         }

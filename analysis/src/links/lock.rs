@@ -59,7 +59,7 @@ fn word(kind: FactKind) -> &'static str {
         FactKind::MemoryRelease | FactKind::MemoryReleaseUnplaced | FactKind::MemoryHint => "memory",
         FactKind::Stated => "stated",
         FactKind::LaterLineSameObject | FactKind::LaterLine => "later-line",
-        FactKind::Pointer | FactKind::PointerNear => "pointer",
+        FactKind::Pointer | FactKind::PointerNear | FactKind::Marked => "pointer",
         FactKind::KnownHolder | FactKind::KnownHolderSometimes => "rule",
         FactKind::NamedLocked => "name",
         FactKind::OnceRunner => "once",
