@@ -175,7 +175,7 @@ fn trust_of(
     // the lock: it may have unlocked since. For `strong`, something must say that it holds a lock where it stands now,
     // something that it is this very lock, and the two must not be the same frame seen twice.
     let place = has(FactKind::LaterLineSameObject) || has(FactKind::LaterLine) || has(FactKind::KnownHolder);
-    let object = has(FactKind::LaterLineSameObject) || has(FactKind::Pointer) || has(FactKind::Marked);
+    let object = has(FactKind::LaterLineSameObject) || has(FactKind::Pointer);
     let own = has(FactKind::NamedLocked) || has(FactKind::OnceRunner) || has(FactKind::MemoryHint);
     let holds_there = has(FactKind::KnownHolder) || own;
     let this_one = object || own || has(FactKind::OldestWaiter);

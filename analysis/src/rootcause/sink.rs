@@ -21,8 +21,6 @@ const LOCK_MINUTES: u32 = 1;
 const ANSWER_MINUTES: u32 = 2;
 /// Minutes of an unexplained wait (a send, a WaitGroup) that are worth telling.
 const OTHER_MINUTES: u32 = 5;
-/// Waiters of one lock that are a jam even where no ages are known.
-const JAM: u64 = 10;
 
 /// Ends that are told; where there are more, those that hold up most. A reader acts on the first few.
 const MOST: usize = 60;
@@ -137,7 +135,8 @@ fn age(case: &Case<'_>, key: Key) -> Option<u32> {
     }
 }
 
-/// Whether what ends here is out of the ordinary. Idling is not; nor is a wait that has only just begun.
+/// Whether what ends here is out of the ordinary. Idling is not; nor is a wait that has only just begun, however many
+/// wait: a busy program queues dozens at a lock that it holds for microseconds.
 fn is_significant(
     case: &Case<'_>,
     graph: &WaitGraph,
@@ -148,9 +147,6 @@ fn is_significant(
 ) -> bool {
     let at_least = |n: u32| minutes.is_some_and(|m| m >= n);
     if basin.oldest_lock_wait.is_some_and(|m| m >= LOCK_MINUTES) {
-        return true;
-    }
-    if basin.lock_waiters >= JAM && ages_unknown(case, path) {
         return true;
     }
     let pasted = path.first().is_some_and(|&k| is_paste(case, k));
@@ -188,14 +184,6 @@ fn is_significant(
             }
         }
     }
-}
-
-/// No goroutine of the snapshot shows an age: no collection has run since they blocked, so nothing is known.
-fn ages_unknown(case: &Case<'_>, path: &[Key]) -> bool {
-    path.iter().any(|&k| match k {
-        Key::Goroutine(snap, _) => case.snaps[snap].s.goroutines.iter().all(|g| g.minutes.is_none()),
-        _ => false,
-    })
 }
 
 /// A few goroutines that somebody cut out of a dump: they are there because they looked stuck to a person.
