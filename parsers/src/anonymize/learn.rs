@@ -2,6 +2,7 @@
 
 use super::pseudonym::{Kind, Pseudonyms};
 use crate::evidence::{Evidence, Mount};
+use rayon::prelude::*;
 use regex::bytes::Regex;
 use std::sync::OnceLock;
 
@@ -279,20 +280,9 @@ fn sites() -> &'static [Site] {
 
 /// Learns the names that stand in `text`.
 pub fn from_text(text: &[u8], names: &mut Pseudonyms) {
-    for site in sites() {
-        for found in site.regex.captures_iter(text) {
-            for (n, &kind) in site.groups.iter().enumerate() {
-                let Some(word) = found.get(n + 1).and_then(|m| std::str::from_utf8(m.as_bytes()).ok()) else {
-                    continue;
-                };
-                if site.words {
-                    let words = word.split_whitespace().filter(|word| !word.starts_with('-') && !word.contains('/'));
-                    words.for_each(|word| learn(kind, word, names));
-                } else {
-                    learn(kind, word, names);
-                }
-            }
-        }
+    let found: Vec<Vec<(Kind, &str)>> = sites().par_iter().map(|site| words_at(site, text)).collect();
+    for (kind, word) in found.into_iter().flatten() {
+        learn(kind, word, names);
     }
     users_of_ps(text, names);
     for pattern in super::patterns::all().iter().filter(|p| matches!(p.kind, Kind::Id | Kind::Uuid)) {
@@ -311,6 +301,22 @@ pub fn from_text(text: &[u8], names: &mut Pseudonyms) {
             }
         }
     }
+}
+
+fn words_at<'t>(site: &Site, text: &'t [u8]) -> Vec<(Kind, &'t str)> {
+    let mut words = Vec::new();
+    for found in site.regex.captures_iter(text) {
+        for (n, &kind) in site.groups.iter().enumerate() {
+            let Some(word) = found.get(n + 1).and_then(|m| std::str::from_utf8(m.as_bytes()).ok()) else { continue };
+            if site.words {
+                let names = word.split_whitespace().filter(|word| !word.starts_with('-') && !word.contains('/'));
+                words.extend(names.map(|word| (kind, word)));
+            } else {
+                words.push((kind, word));
+            }
+        }
+    }
+    words
 }
 
 /// The first column of `ps aux`, `ps -ef`.

@@ -4,6 +4,7 @@ use super::embedded;
 use super::patterns::{self, counts};
 use super::pseudonym::{Kind, Pseudonyms, Replaced};
 use aho_corasick::AhoCorasick;
+use rayon::prelude::*;
 use regex::bytes::Regex;
 use rustc_hash::FxHashSet;
 use std::ops::Range;
@@ -122,11 +123,14 @@ impl Rewriter {
 
     /// Ids, addresses, tokens: what has a form of its own.
     fn formed(&mut self, text: &[u8], pieces: &mut Vec<Piece>) {
-        for (rank, pattern) in patterns::all().iter().enumerate() {
-            for found in pattern.regex.captures_iter(text) {
-                let Some(part) = found.get(1).or_else(|| found.get(0)) else { continue };
-                let range = part.range();
-                let Ok(original) = std::str::from_utf8(part.as_bytes()) else { continue };
+        let ranges = |pattern: &patterns::Pattern| -> Vec<Range<usize>> {
+            let found = pattern.regex.captures_iter(text);
+            found.filter_map(|found| found.get(1).or_else(|| found.get(0)).map(|part| part.range())).collect()
+        };
+        let found: Vec<Vec<Range<usize>>> = patterns::all().par_iter().map(ranges).collect();
+        for (rank, (pattern, found)) in patterns::all().iter().zip(found).enumerate() {
+            for range in found {
+                let Some(Ok(original)) = text.get(range.clone()).map(std::str::from_utf8) else { continue };
                 let (before, after) = (text.get(..range.start).unwrap_or(&[]), text.get(range.end..).unwrap_or(&[]));
                 let pod = matches!(pattern.kind, Kind::Uuid | Kind::Id) && before.ends_with(b"pod");
                 if pattern.bounded && !(pod || free_before(before)) || pattern.bounded && !free_after(after) {
