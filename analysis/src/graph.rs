@@ -37,6 +37,8 @@ pub struct Resource {
     pub label: String,
     /// What to do about it.
     pub remedy: Option<String>,
+    /// Node that it is part of.
+    pub host: usize,
 }
 
 /// Why one waits for the other.

@@ -12,6 +12,7 @@ mod functions;
 mod graph;
 mod groups;
 mod holders;
+mod hosts;
 mod kernel;
 mod links;
 mod locks;

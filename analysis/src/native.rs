@@ -236,7 +236,7 @@ pub fn own_function(thread: &ThreadStack) -> Option<String> {
 /// `held 10779 thread 10781 (settle)`.
 pub fn thread_label(case: &Case<'_>, t: usize) -> String {
     let thread = &case.evidence.node.threads[t];
-    let process = thread.pid.and_then(|pid| case.processes.by_pid.get(&pid)).map(|&p| case.processes.all[p].label());
+    let process = case.processes.of_thread(thread).map(|p| case.processes.all[p].label());
     let process = process.or_else(|| thread.comm.clone()).unwrap_or_else(|| "a process".into());
     let tid = thread.tid.map_or(String::new(), |tid| format!(" thread {tid}"));
     let function = own_function(thread).map_or(String::new(), |f| format!(" ({f})"));

@@ -1,5 +1,6 @@
 //! Which snapshots show the same process, and which processes are known at all.
 
+use crate::hosts::Hosts;
 use crate::snap::Snap;
 use holdup_parsers::evidence::{Evidence, ProcessRow, ThreadStack};
 use rustc_hash::FxHashMap;
@@ -7,6 +8,8 @@ use rustc_hash::FxHashMap;
 /// A process, from snapshots, from `ps`, or both.
 #[derive(Debug, Clone, Default)]
 pub struct Process {
+    /// Node that it runs on, by number.
+    pub host: usize,
     #[allow(missing_docs)]
     pub pid: Option<u32>,
     /// Program name.
@@ -40,16 +43,19 @@ pub struct Processes {
     pub all: Vec<Process>,
     /// Process of each snapshot.
     pub of_snap: Vec<usize>,
-    /// By pid.
-    pub by_pid: FxHashMap<u32, usize>,
-    /// Children by parent's pid.
-    pub children: FxHashMap<u32, Vec<usize>>,
+    /// Node of each input.
+    pub hosts: Hosts,
+    /// By node and pid.
+    pub by_pid: FxHashMap<(usize, u32), usize>,
+    /// Children by node and parent's pid.
+    pub children: FxHashMap<(usize, u32), Vec<usize>>,
 }
 
 impl Processes {
     /// Joins snapshots to processes and adds those that only `ps` knows.
     pub fn of(snaps: &[Snap<'_>], evidence: &Evidence) -> Self {
-        let mut table = Processes { of_snap: vec![usize::MAX; snaps.len()], ..Processes::default() };
+        let hosts = Hosts::of(evidence);
+        let mut table = Processes { of_snap: vec![usize::MAX; snaps.len()], hosts, ..Processes::default() };
         // Those with a pid first: they are what the others may belong to.
         for with_pid in [true, false] {
             for (i, snap) in snaps.iter().enumerate() {
@@ -60,6 +66,7 @@ impl Processes {
                 let known = table.all.iter().position(|p| table.belongs(p, snap, pid, snaps));
                 let slot = known.unwrap_or_else(|| {
                     table.all.push(Process {
+                        host: table.hosts.of_input(snap.s.input),
                         pid,
                         name: snap.name.clone(),
                         role: snap.role.clone(),
@@ -87,16 +94,31 @@ impl Processes {
     fn add_cores(&mut self, threads: &[ThreadStack]) {
         for thread in threads.iter().filter(|thread| thread.memory.is_some()) {
             let (Some(pid), Some(comm)) = (thread.pid, &thread.comm) else { continue };
-            self.by_pid.entry(pid).or_insert_with(|| {
+            let host = self.hosts.of_input(thread.memory.map_or(0, |(input, _)| input));
+            self.by_pid.entry((host, pid)).or_insert_with(|| {
                 let row = ProcessRow { pid, command: comm.clone(), ..ProcessRow::default() };
                 let role = role_of_program(comm, &row);
-                self.all.push(Process { pid: Some(pid), name: comm.clone(), role, ..Process::default() });
+                self.all.push(Process { host, pid: Some(pid), name: comm.clone(), role, ..Process::default() });
                 self.all.len() - 1
             });
         }
     }
 
+    /// The process of a thread's record.
+    pub fn of_thread(&self, thread: &ThreadStack) -> Option<usize> {
+        self.by_pid.get(&(self.host_of(thread), thread.pid?)).copied()
+    }
+
+    /// The node of a thread's record.
+    pub fn host_of(&self, thread: &ThreadStack) -> usize {
+        let input = thread.memory.map(|(input, _)| input).or(thread.place.map(|place| place.input));
+        self.hosts.of_input(input.unwrap_or(0))
+    }
+
     fn belongs(&self, process: &Process, snap: &Snap<'_>, pid: Option<u32>, snaps: &[Snap<'_>]) -> bool {
+        if process.host != self.hosts.of_input(snap.s.input) {
+            return false;
+        }
         if let (Some(a), Some(b)) = (process.pid, pid) {
             return a == b;
         }
@@ -105,33 +127,41 @@ impl Processes {
     }
 
     fn add_rows(&mut self, rows: &[ProcessRow]) {
-        let mut unclaimed: FxHashMap<String, Vec<usize>> = FxHashMap::default();
+        let mut unclaimed: FxHashMap<(usize, String), Vec<usize>> = FxHashMap::default();
         for (n, row) in rows.iter().enumerate() {
             if row.tid.is_some_and(|t| t != row.pid) {
                 continue;
             }
-            unclaimed.entry(program(row)).or_default().push(n);
+            unclaimed
+                .entry((self.hosts.of_input(row.place.map_or(0, |place| place.input)), program(row)))
+                .or_default()
+                .push(n);
         }
         // A dump without a pid is of the only process of that name.
         for process in self.all.iter_mut().filter(|p| p.pid.is_none()) {
             let name = process.name.split(['(', ' ']).next().unwrap_or("").to_string();
-            let same = |key: &str| unclaimed.get(key).filter(|rows| rows.len() == 1).and_then(|r| r.first().copied());
+            let host = process.host;
+            let same = |key: &str| {
+                unclaimed.get(&(host, key.to_string())).filter(|rows| rows.len() == 1).and_then(|r| r.first().copied())
+            };
             if let Some(n) = same(&name).or_else(|| same(&process.role)) {
                 process.pid = Some(rows[n].pid);
             }
         }
         for (slot, process) in self.all.iter().enumerate() {
             if let Some(pid) = process.pid {
-                self.by_pid.entry(pid).or_insert(slot);
+                self.by_pid.entry((process.host, pid)).or_insert(slot);
             }
         }
         for (n, row) in rows.iter().enumerate() {
             if row.tid.is_some_and(|t| t != row.pid) {
                 continue;
             }
-            let slot = *self.by_pid.entry(row.pid).or_insert_with(|| {
+            let host = self.hosts.of_input(row.place.map_or(0, |place| place.input));
+            let slot = *self.by_pid.entry((host, row.pid)).or_insert_with(|| {
                 let name = program(row);
                 self.all.push(Process {
+                    host,
                     pid: Some(row.pid),
                     role: role_of_program(&name, row),
                     name,
@@ -145,7 +175,7 @@ impl Processes {
         }
         for (slot, process) in self.all.iter().enumerate() {
             if let Some(parent) = process.ppid {
-                self.children.entry(parent).or_default().push(slot);
+                self.children.entry((process.host, parent)).or_default().push(slot);
             }
         }
     }

@@ -58,7 +58,7 @@ pub fn child(case: &Case<'_>, snap: usize, i: usize) -> Option<(Key, Link)> {
         waits_for_child(s, i).or_else(|| known.as_ref().map(|found| ChildWait { pid: None, frame: found.frame }))?;
     let line = s.s.frames_of(g).get(wait.frame).map_or(g.line, |f| f.line);
     if let Some(pid) = wait.pid
-        && let Some(&p) = case.processes.by_pid.get(&pid)
+        && let Some(&p) = case.processes.by_pid.get(&(case.processes.all[case.processes.of_snap[snap]].host, pid))
     {
         let text = format!("waits for process {pid} to end");
         let mut evidence = vec![describe::frame_evidence(s, "exec", text, line)];
@@ -82,10 +82,14 @@ pub fn child(case: &Case<'_>, snap: usize, i: usize) -> Option<(Key, Link)> {
 fn possible_children(case: &Case<'_>, snap: usize) -> Vec<usize> {
     let own = &case.processes.all[case.processes.of_snap[snap]];
     let is_child = |c: usize| {
-        let Some(parent) = case.processes.all[c].ppid else { return false };
+        let Some(parent) = case.processes.all[c].ppid.filter(|_| case.processes.all[c].host == own.host) else {
+            return false;
+        };
         match own.pid {
             Some(pid) => pid == parent,
-            None => case.processes.by_pid.get(&parent).is_some_and(|&p| case.processes.all[p].role == own.role),
+            None => {
+                case.processes.by_pid.get(&(own.host, parent)).is_some_and(|&p| case.processes.all[p].role == own.role)
+            }
         }
     };
     (0..case.processes.all.len()).filter(|&c| is_child(c) && !is_service(case, c)).collect()
@@ -175,8 +179,8 @@ pub fn lingering_child(case: &Case<'_>, p: usize) -> Option<(Key, Link)> {
 }
 
 fn children_of(case: &Case<'_>, p: usize) -> Vec<usize> {
-    let pid = case.processes.all[p].pid;
-    pid.and_then(|pid| case.processes.children.get(&pid)).cloned().unwrap_or_default()
+    let process = &case.processes.all[p];
+    process.pid.and_then(|pid| case.processes.children.get(&(process.host, pid))).cloned().unwrap_or_default()
 }
 
 /// Whom a process without a dump is known to call. That who should answer is itself stopped or held makes it likely.
@@ -186,7 +190,9 @@ pub fn peer(case: &Case<'_>, threads: &Threads, p: usize) -> Option<(Key, Link)>
     for peer in case.peers.of(&process.name, &process.role, command) {
         let servers: Vec<usize> = (0..case.processes.all.len())
             .filter(|&q| {
-                q != p && (case.processes.all[q].name == peer.server || case.processes.all[q].role == peer.server)
+                q != p
+                    && case.processes.all[q].host == process.host
+                    && (case.processes.all[q].name == peer.server || case.processes.all[q].role == peer.server)
             })
             .collect();
         let stuck = servers.iter().copied().find(|&q| threads.is_stuck(case, q));

@@ -72,7 +72,8 @@ pub fn file_call(s: &Snap<'_>, i: usize) -> Option<String> {
 
 /// The number of a resource, new or known.
 pub fn resource_index(resources: &mut Vec<Resource>, resource: Resource) -> usize {
-    match resources.iter().position(|r| r.kind == resource.kind && r.label == resource.label) {
+    match resources.iter().position(|r| r.host == resource.host && r.kind == resource.kind && r.label == resource.label)
+    {
         Some(known) => known,
         None => {
             resources.push(resource);
@@ -85,6 +86,7 @@ pub fn resource_index(resources: &mut Vec<Resource>, resource: Resource) -> usiz
 pub fn resource(case: &Case<'_>, snap: usize, i: usize, resources: &mut Vec<Resource>) -> Option<(Key, Link)> {
     let s = &case.snaps[snap];
     let g = s.goroutine(i);
+    let host = case.processes.all[case.processes.of_snap[snap]].host;
     let (resource, line, text) = if let Some(found) = s.bound.external(s.s, g) {
         let label = match &found.rule.peer {
             Some(peer) => format!("{} ({peer})", found.rule.waits_for),
@@ -93,7 +95,11 @@ pub fn resource(case: &Case<'_>, snap: usize, i: usize, resources: &mut Vec<Reso
         let frame = s.s.frames_of(g).get(found.frame)?;
         let name = s.frame_name(i, found.frame);
         let text = format!("{name} waits for {} (rule {})", found.rule.waits_for, found.rule.id);
-        (Resource { kind: found.rule.resource.clone(), label, remedy: found.rule.remedy.clone() }, frame.line, text)
+        (
+            Resource { kind: found.rule.resource.clone(), label, remedy: found.rule.remedy.clone(), host },
+            frame.line,
+            text,
+        )
     } else {
         let call = file_call(s, i)?;
         let frame = s.s.frames_of(g).first()?;
@@ -102,7 +108,7 @@ pub fn resource(case: &Case<'_>, snap: usize, i: usize, resources: &mut Vec<Reso
             "has been in {call} for {} minutes at least; on a healthy disk it takes milliseconds",
             g.minutes.unwrap_or(0)
         );
-        (Resource { kind: "file".into(), label, remedy: None }, frame.line, text)
+        (Resource { kind: "file".into(), label, remedy: None, host }, frame.line, text)
     };
     let why = match resource.kind.as_str() {
         "dbus" => "bus",
@@ -119,13 +125,16 @@ pub fn owner(case: &Case<'_>, resource: Option<&Resource>) -> Option<(Key, Link)
     let by_bus = node
         .bus_names
         .iter()
+        .filter(|b| b.place.is_none_or(|place| case.processes.hosts.of_input(place.input) == resource.host))
         .find(|b| b.name == "org.freedesktop.systemd1")
         .and_then(|b| b.pid.map(|pid| (pid, b.place)));
     let process = match by_bus {
-        Some((pid, _)) => *case.processes.by_pid.get(&pid)?,
+        Some((pid, _)) => *case.processes.by_pid.get(&(resource.host, pid))?,
         None => {
-            let systemds: Vec<usize> =
-                (0..case.processes.all.len()).filter(|&p| case.processes.all[p].role == "systemd").collect();
+            let systemds: Vec<usize> = (0..case.processes.all.len())
+                .filter(|&p| case.processes.all[p].role == "systemd")
+                .filter(|&p| case.processes.all[p].host == resource.host)
+                .collect();
             // Pid 1 owns the system bus's manager; where another systemd is stopped, that one is who does not answer.
             let stopped = |p: &usize| {
                 let row = case.processes.all[*p].row.map(|n| &node.processes[n]);

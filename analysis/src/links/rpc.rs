@@ -65,6 +65,7 @@ pub fn server(case: &Case<'_>, servers: &Servers, snap: usize, i: usize) -> Opti
         .into_iter()
         .flatten()
         .filter(|x| case.processes.of_snap[x.snap] != own)
+        .filter(|x| case.processes.all[case.processes.of_snap[x.snap]].host == case.processes.all[own].host)
         .filter(|x| call.rule.server_role.as_ref().is_none_or(|role| *role == x.role || x.role == "unknown"))
         .collect();
     let age = |minutes: Option<u32>| minutes.unwrap_or(0);
@@ -127,7 +128,7 @@ fn only_process(case: &Case<'_>, role: &str, own: usize) -> Option<usize> {
         .all
         .iter()
         .enumerate()
-        .filter(|(p, process)| *p != own && process.role == role)
+        .filter(|(p, process)| *p != own && process.role == role && process.host == case.processes.all[own].host)
         .map(|(p, _)| p)
         .collect();
     if let [only] = of_role[..] {
@@ -136,7 +137,9 @@ fn only_process(case: &Case<'_>, role: &str, own: usize) -> Option<usize> {
     let busy: Vec<usize> = of_role
         .into_iter()
         .filter(|&p| {
-            let children = case.processes.all[p].pid.and_then(|pid| case.processes.children.get(&pid));
+            let children = case.processes.all[p]
+                .pid
+                .and_then(|pid| case.processes.children.get(&(case.processes.all[p].host, pid)));
             children.into_iter().flatten().any(|&c| case.processes.all[c].role == "runc")
         })
         .collect();
@@ -161,9 +164,10 @@ pub fn daemon_of(case: &Case<'_>, servers: &Servers, p: usize) -> Option<(Key, L
     // `terway` calls `terwayd`, `cilium-cni` calls `cilium-agent`: a plugin and its daemon share a name.
     let stem = process.name.split(['-', '_']).next().unwrap_or("");
     let named = |x: &&Server| stem.len() >= 3 && case.snaps[x.snap].name.starts_with(stem);
-    let mut handlers: Vec<&Server> = servers.by_key.values().flatten().filter(named).collect();
+    let here = |x: &&Server| case.processes.all[case.processes.of_snap[x.snap]].host == process.host;
+    let mut handlers: Vec<&Server> = servers.by_key.values().flatten().filter(here).filter(named).collect();
     if handlers.is_empty() {
-        handlers = servers.by_key.values().flatten().filter(|x| roles.contains(x.role.as_str())).collect();
+        handlers = servers.by_key.values().flatten().filter(here).filter(|x| roles.contains(x.role.as_str())).collect();
     }
     // Most calls of a plugin end among the many that queue for a lock, not at the one that holds it.
     let best = handlers.into_iter().max_by_key(|x| {

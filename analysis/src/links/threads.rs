@@ -13,23 +13,23 @@ use rustc_hash::FxHashMap;
 
 /// Threads by process.
 pub struct Threads {
-    by_pid: FxHashMap<u32, Vec<usize>>,
+    by_pid: FxHashMap<(usize, u32), Vec<usize>>,
 }
 
 impl Threads {
     /// Indexes `NodeEvidence::threads`.
     pub fn of(case: &Case<'_>) -> Self {
-        let mut by_pid: FxHashMap<u32, Vec<usize>> = FxHashMap::default();
+        let mut by_pid: FxHashMap<(usize, u32), Vec<usize>> = FxHashMap::default();
         for (t, thread) in case.evidence.node.threads.iter().enumerate() {
             if let Some(pid) = thread.pid.or(thread.tid) {
-                by_pid.entry(pid).or_default().push(t);
+                by_pid.entry((case.processes.host_of(thread), pid)).or_default().push(t);
             }
         }
         Threads { by_pid }
     }
 
-    fn of_pid(&self, pid: Option<u32>) -> &[usize] {
-        pid.and_then(|pid| self.by_pid.get(&pid)).map_or(&[], |list| list)
+    fn of_pid(&self, host: usize, pid: Option<u32>) -> &[usize] {
+        pid.and_then(|pid| self.by_pid.get(&(host, pid))).map_or(&[], |list| list)
     }
 
     /// Whether the kernel holds one of the process's threads, or somebody stopped it.
@@ -37,7 +37,7 @@ impl Threads {
         let process = &case.processes.all[p];
         let row = process.row.map(|n| &case.evidence.node.processes[n]);
         row.is_some_and(|r| is_held(r.state))
-            || self.of_pid(process.pid).iter().any(|&t| is_held(case.evidence.node.threads[t].state))
+            || self.of_pid(process.host, process.pid).iter().any(|&t| is_held(case.evidence.node.threads[t].state))
     }
 }
 
@@ -61,7 +61,7 @@ pub fn thread_node(case: &Case<'_>, t: usize) -> Node {
     let thread = &case.evidence.node.threads[t];
     let comm = thread.comm.clone().unwrap_or_else(|| "thread".into());
     let tid = thread.tid.or(thread.pid);
-    let name = thread.pid.and_then(|pid| case.processes.by_pid.get(&pid)).map(|&p| case.processes.all[p].label());
+    let name = case.processes.of_thread(thread).map(|p| case.processes.all[p].label());
     let state = match thread.state {
         Some('D') => ", state D: uninterruptible".to_string(),
         Some(c) => format!(", state {c}"),
@@ -103,7 +103,7 @@ pub fn of_goroutine(case: &Case<'_>, threads: &Threads, snap: usize, i: usize) -
         return None;
     }
     let process = &case.processes.all[case.processes.of_snap[snap]];
-    let own = threads.of_pid(process.pid);
+    let own = threads.of_pid(process.host, process.pid);
     if let Some(tid) = g.tid
         && let Some(&t) = own.iter().find(|&&t| case.evidence.node.threads[t].tid == Some(tid))
     {
@@ -183,7 +183,7 @@ pub fn of_process(case: &Case<'_>, threads: &Threads, p: usize, resources: &mut 
     let process = &case.processes.all[p];
     let row = process.row.map(|n| &case.evidence.node.processes[n]);
     let held: Vec<usize> = threads
-        .of_pid(process.pid)
+        .of_pid(process.host, process.pid)
         .iter()
         .copied()
         .filter(|&t| case.evidence.node.threads[t].state == Some('D'))
@@ -199,6 +199,7 @@ pub fn of_process(case: &Case<'_>, threads: &Threads, p: usize, resources: &mut 
                 kind: "stopped".into(),
                 label: format!("{} is stopped by a signal or a tracer (state T)", process.label()),
                 remedy: Some(format!("find out who stopped it, then continue it: kill -CONT {}", row.pid)),
+                host: process.host,
             };
             let evidence = vec![Evidence {
                 kind: "ps".into(),
@@ -218,7 +219,7 @@ pub fn of_process(case: &Case<'_>, threads: &Threads, p: usize, resources: &mut 
                 source,
                 against: false,
             }];
-            let resource = resource_of(case, rule, &process.label());
+            let resource = resource_of(case, rule, process.host);
             let link = Link { why: "kernel", trust: Trust::Strong, evidence };
             return vec![(Key::Resource(external::resource_index(resources, resource)), link)];
         }
@@ -237,7 +238,7 @@ pub fn onward(case: &Case<'_>, threads: &Threads, t: usize, resources: &mut Vec<
             let other = &case.evidence.node.threads[other];
             !other.native && other.tid == thread.tid && !other.frames.is_empty()
         };
-        let kernel = *threads.of_pid(thread.pid).iter().find(same)?;
+        let kernel = *threads.of_pid(case.processes.host_of(thread), thread.pid).iter().find(same)?;
         let evidence = vec![thread_evidence(case, kernel, "the kernel's stack of the same thread".into())];
         Some((Key::Thread(kernel), Link { why: "kernel", trust: Trust::Strong, evidence }))
     })
@@ -260,14 +261,14 @@ pub fn resource(case: &Case<'_>, t: usize, resources: &mut Vec<Resource>) -> Opt
         source.line_start = Some(frame.line);
         source.line_end = Some(frame.line);
     }
-    let resource = resource_of(case, rule, &thread_node(case, t).label);
-    evidence.extend(mount_evidence(case, rule));
+    let resource = resource_of(case, rule, case.processes.host_of(thread));
+    evidence.extend(mount_evidence(case, rule, case.processes.host_of(thread)));
     let trust = if thread.frames.is_empty() { Trust::Likely } else { Trust::Strong };
     Some((Key::Resource(external::resource_index(resources, resource)), Link { why, trust, evidence }))
 }
 
-fn resource_of(case: &Case<'_>, rule: &KernelRule, _of: &str) -> Resource {
-    let mounts = mounts_of(case, rule);
+fn resource_of(case: &Case<'_>, rule: &KernelRule, host: usize) -> Resource {
+    let mounts = mounts_of(case, rule, host);
     let at = match mounts.as_slice() {
         [] => String::new(),
         [one] => {
@@ -283,11 +284,12 @@ fn resource_of(case: &Case<'_>, rule: &KernelRule, _of: &str) -> Resource {
         kind: rule.resource.clone(),
         label: format!("{} ({}{at})", rule.waits_for, rule.resource),
         remedy: rule.remedy.clone(),
+        host,
     }
 }
 
 /// Mounts of the kind that a rule is about.
-fn mounts_of(case: &Case<'_>, rule: &KernelRule) -> Vec<usize> {
+fn mounts_of(case: &Case<'_>, rule: &KernelRule, host: usize) -> Vec<usize> {
     if rule.kind != "mount" {
         return Vec::new();
     }
@@ -300,7 +302,8 @@ fn mounts_of(case: &Case<'_>, rule: &KernelRule) -> Vec<usize> {
                 || fstype.starts_with(wanted)
                 || wanted == "disk" && matches!(fstype, "ext4" | "xfs" | "btrfs"))
     };
-    let mut found: Vec<usize> = (0..mounts.len()).filter(|&m| fits(&mounts[m].fstype)).collect();
+    let here = |m: usize| mounts[m].place.is_none_or(|place| case.processes.hosts.of_input(place.input) == host);
+    let mut found: Vec<usize> = (0..mounts.len()).filter(|&m| fits(&mounts[m].fstype) && here(m)).collect();
     // The same device bound to many places is one filesystem: its shortest mount point names it.
     found.sort_by_key(|&m| mounts[m].point.len());
     let mut devices = std::collections::HashSet::new();
@@ -308,8 +311,8 @@ fn mounts_of(case: &Case<'_>, rule: &KernelRule) -> Vec<usize> {
     found
 }
 
-fn mount_evidence(case: &Case<'_>, rule: &KernelRule) -> Option<Evidence> {
-    let mounts = mounts_of(case, rule);
+fn mount_evidence(case: &Case<'_>, rule: &KernelRule, host: usize) -> Option<Evidence> {
+    let mounts = mounts_of(case, rule, host);
     let [only] = mounts[..] else { return None };
     let mount = &case.evidence.node.mounts[only];
     let place = mount.place?;

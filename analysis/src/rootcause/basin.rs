@@ -154,13 +154,10 @@ pub fn process_of(case: &Case<'_>, key: Key) -> Option<usize> {
     match key {
         Key::Goroutine(snap, _) | Key::Lock(snap, _) => case.processes.of_snap.get(snap).copied(),
         Key::Process(p) => Some(p),
-        Key::Thread(t) => {
-            let pid = case.evidence.node.threads[t].pid?;
-            case.processes.by_pid.get(&pid).copied()
-        }
+        Key::Thread(t) => case.processes.of_thread(&case.evidence.node.threads[t]),
         Key::NativeLock(n) => {
-            let pid = crate::native::words(case, n).pid?;
-            case.processes.by_pid.get(&pid).copied()
+            let lock = crate::native::words(case, n);
+            case.processes.by_pid.get(&(case.processes.hosts.of_input(lock.input), lock.pid?)).copied()
         }
         Key::Resource(_) => None,
     }
