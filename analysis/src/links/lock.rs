@@ -7,6 +7,7 @@ use crate::graph::{Key, Link};
 use crate::holders::{Candidate, FactKind};
 use crate::locks::Identity;
 use crate::snap::Snap;
+use crate::waits::Primitive;
 
 /// The lock that a goroutine waits for. That it stands in the lock's own call is proof that it waits; which lock it
 /// is, is as sure as the lock's identity.
@@ -24,7 +25,13 @@ pub fn waits(case: &Case<'_>, snap: usize, i: usize) -> Option<(Key, Link)> {
         Identity::Site => Trust::Guess,
     };
     let g = s.goroutine(i);
-    let text = format!("stands in {} called by {}", lock.kind, s.frame_name(i, s.waits[i].acquirer));
+    let call = match s.waits[i].primitive {
+        Primitive::RwRead => "RWMutex.RLock",
+        Primitive::RwWriteForReaders | Primitive::RwWriteBehindWriter => "RWMutex.Lock",
+        Primitive::Once => "Once.Do",
+        _ => "Mutex.Lock",
+    };
+    let text = format!("waits in {call}, called by {}", s.frame_name(i, s.waits[i].acquirer));
     let line = s.s.frames_of(g).get(s.waits[i].acquirer).map_or(g.line, |f| f.line);
     let evidence = describe::frame_evidence(s, "frame", text, line);
     Some((Key::Lock(snap, n), Link { why: "lock", trust, evidence: vec![evidence] }))

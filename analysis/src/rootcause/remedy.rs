@@ -48,26 +48,30 @@ fn general(case: &Case<'_>, graph: &WaitGraph, path: &[Key], basin: &Basin, circ
     if mount {
         remedies.push(remedy(
             "do",
-            "bring the filesystem's server back, or detach the mount lazily (umount -f, then umount -l) once nobody needs its data",
+            "Bring the filesystem's server back, or detach the mount lazily (umount -f, then umount -l) once nobody needs its data",
             Some("data that was not written yet is lost with a forced detach".into()),
         ));
         remedies.push(remedy(
             "dont",
-            "delete pods by force before the node is fenced: what hangs may still write",
+            "Delete no pods by force before the node is fenced: what hangs may still write.",
             None,
         ));
-        remedies.push(remedy("dont", "restart kubelet or containerd: a new process blocks on the same mount", None));
+        remedies.push(remedy(
+            "dont",
+            "Restarting kubelet or containerd helps nothing: a new process blocks on the same mount.",
+            None,
+        ));
     } else if let Some(label) = &label {
-        let core = pid.map_or("take a core of it".to_string(), |pid| format!("take a core of it (gcore {pid})"));
+        let core = pid.map_or("Take a core of it".to_string(), |pid| format!("Take a core of it (gcore {pid})"));
         let name = last.map_or("it", |p| case.processes.all[p].name.as_str());
         if circle {
             remedies.push(remedy(
                 "do",
-                &format!("{core}, then restart {label}: a deadlock does not end by itself"),
+                &format!("{core}, then restart {label}: a deadlock does not end by itself."),
                 None,
             ));
         } else {
-            remedies.push(remedy("do", &format!("{core}, then end or restart {name} alone"), None));
+            remedies.push(remedy("do", &format!("{core}, then end or restart {name} alone."), None));
         }
     }
     let observers: BTreeSet<String> = basin
@@ -79,7 +83,11 @@ fn general(case: &Case<'_>, graph: &WaitGraph, path: &[Key], basin: &Basin, circ
         .collect();
     if !observers.is_empty() && !mount {
         let names: Vec<&str> = observers.iter().take(4).map(String::as_str).collect();
-        remedies.push(remedy("dont", &format!("restart {}: they only wait", names.join(" or ")), None));
+        remedies.push(remedy(
+            "dont",
+            &format!("Restarting {} helps nothing: they only wait.", names.join(" or ")),
+            None,
+        ));
     }
     remedies
 }

@@ -155,6 +155,10 @@ fn is_significant(
             let kind = graph.resources.get(r).map_or("", |r| r.kind.as_str());
             let held_thread =
                 path.iter().any(|k| matches!(k, Key::Thread(t) if case.evidence.node.threads[*t].state == Some('D')));
+            // A daemon keeps FIFOs open for containers that nobody is attached to: only who waits behind one matters.
+            if kind == "fifo" && basin.lock_waiters == 0 {
+                return false;
+            }
             let stopped = kind == "stopped";
             at_least(ANSWER_MINUTES)
                 || at_least(1) && (held_thread || kind == "file")
@@ -324,12 +328,19 @@ fn title(case: &Case<'_>, graph: &WaitGraph, held: Option<(usize, usize)>, end: 
         _ if what.contains(" is ") => what,
         _ => format!("{who} waits for {what}"),
     };
+    // A guess is not told as a fact.
+    let holds = |s: usize, l: usize| match &case.holdings[s][l].holder {
+        Some(holder) if holder.trust > Trust::Guess => "holds",
+        _ => "may hold",
+    };
     match (held, last) {
         (Some((s, l)), Key::Goroutine(snap, _)) if snap == s => {
             let stuck = is_stuck.replacen(&format!("{who} is stuck"), "while stuck", 1);
-            format!("{who} holds {} {stuck}", case.locks[s][l].label())
+            format!("{who} {} {} {stuck}", holds(s, l), case.locks[s][l].label())
         }
-        (Some((s, l)), _) => format!("{} holds {} while {is_stuck}", process_name(s), case.locks[s][l].label()),
+        (Some((s, l)), _) => {
+            format!("{} {} {} while {is_stuck}", process_name(s), holds(s, l), case.locks[s][l].label())
+        }
         (None, _) => is_stuck,
     }
 }
