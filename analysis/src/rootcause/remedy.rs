@@ -71,7 +71,15 @@ fn general(case: &Case<'_>, graph: &WaitGraph, path: &[Key], basin: &Basin, circ
                 None,
             ));
         } else {
-            remedies.push(remedy("do", &format!("{core}, then end or restart {name} alone."), None));
+            // The node's own manager is not restarted like a daemon.
+            let manager =
+                last.is_some_and(|p| matches!(case.processes.all[p].role.as_str(), "systemd" | "dbus-daemon"));
+            let then = if manager {
+                "if it still does not answer: systemctl daemon-reexec, and reboot if that hangs too.".to_string()
+            } else {
+                format!("end or restart {name} alone.")
+            };
+            remedies.push(remedy("do", &format!("{core}, then {then}"), None));
         }
     }
     let observers: BTreeSet<String> = basin

@@ -1,7 +1,7 @@
 //! Interned strings of one snapshot.
 
 use rustc_hash::FxHashMap;
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::BuildHasher;
 
 /// A string of a snapshot's [`Names`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -69,7 +69,5 @@ impl Names {
 }
 
 fn hash(name: &str) -> u64 {
-    let mut hasher = rustc_hash::FxBuildHasher.build_hasher();
-    name.hash(&mut hasher);
-    hasher.finish()
+    rustc_hash::FxBuildHasher.hash_one(name)
 }

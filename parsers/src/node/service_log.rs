@@ -261,7 +261,7 @@ pub(super) fn read(lines: &Lines<'_>, line: &Line<'_>, context: &Context, found:
     let itself = message.starts_with(pattern.word)
         || message.starts_with("runtime: ")
         || message.contains("ago; threshold is") && message.starts_with(['\"', 's', 'S', 'P', 'p', '[']);
-    if !speaks && !(pattern.alone && itself) {
+    if !(speaks || pattern.alone && itself) {
         return None;
     }
     let text = cut(&message, TEXT);
