@@ -52,7 +52,7 @@ fn of_snapshot(snap: &Snap<'_>) -> Vec<Group> {
         })
     });
     let mut groups: Vec<Group> = groups.collect();
-    groups.sort_by(|a, b| b.count.cmp(&a.count));
+    groups.sort_by_key(|group| std::cmp::Reverse(group.count));
     groups
 }
 

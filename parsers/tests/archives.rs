@@ -247,7 +247,7 @@ fn an_unreadable_member_does_not_spoil_the_folder() {
     std::fs::write(folder.path().join("dump.txt"), DUMP).expect("written");
     let locked = folder.path().join("locked.txt");
     std::fs::write(&locked, DUMP).expect("written");
-    std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0)).expect("modes");
+    std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o0)).expect("modes");
     let root_reads_all = std::fs::File::open(&locked).is_ok();
     let found = evidence(folder.path());
     if root_reads_all {

@@ -244,7 +244,7 @@ fn a_fixed_eleventh_of_all_triples_comes_off() {
     for a in WRAPS {
         for b in WRAPS {
             for c in WRAPS {
-                if (a as usize * 676 + b as usize * 26 + c as usize) % 11 != 0 {
+                if !(a as usize * 676 + b as usize * 26 + c as usize).is_multiple_of(11) {
                     continue;
                 }
                 let mut wraps = [a, b, c];

@@ -98,11 +98,12 @@ impl<'a> Log<'a> {
 
     fn line(&mut self, number: u32, line: &[u8]) {
         // Entries of the same second have the same prefix, byte for byte.
-        if let Some(at) = self.last {
-            if !self.last_prefix.is_empty() && line.starts_with(&self.last_prefix) {
-                let body = line.get(self.last_prefix.len()..).unwrap_or(&[]);
-                return self.entry(at, number, body, false);
-            }
+        if let Some(at) = self.last
+            && !self.last_prefix.is_empty()
+            && line.starts_with(&self.last_prefix)
+        {
+            let body = line.get(self.last_prefix.len()..).unwrap_or(&[]);
+            return self.entry(at, number, body, false);
         }
         match Prefix::of_kind(line, self.kind) {
             Some(prefix) => self.prefixed(number, line, &prefix),
@@ -131,10 +132,10 @@ impl<'a> Log<'a> {
                 at
             }
         };
-        if let Some((from, stamp)) = prefix.stamp {
-            if let Some(time) = stamp.time(line.get(from..).unwrap_or(&[])) {
-                self.streams[at].written_at(time);
-            }
+        if let Some((from, stamp)) = prefix.stamp
+            && let Some(time) = stamp.time(line.get(from..).unwrap_or(&[]))
+        {
+            self.streams[at].written_at(time);
         }
         self.last_prefix.clear();
         // The fast path may only be taken where the prefix itself ends in a blank, or a longer tag would match too.
@@ -217,11 +218,11 @@ impl<'a> Log<'a> {
         let Some(at) = self.last else {
             return self.aside(number, line);
         };
-        if self.torn {
-            if let Some(stamp) = super::stamp::Stamp::at_start(line) {
-                let rest = line.get(stamp.len + 1..).unwrap_or(&[]).to_vec();
-                return self.continue_torn(at, number, &rest);
-            }
+        if self.torn
+            && let Some(stamp) = super::stamp::Stamp::at_start(line)
+        {
+            let rest = line.get(stamp.len + 1..).unwrap_or(&[]).to_vec();
+            return self.continue_torn(at, number, &rest);
         }
         let indent = line.iter().take_while(|&&b| b == b' ').count();
         let width = self.last_prefix.len();

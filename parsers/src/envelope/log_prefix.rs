@@ -55,11 +55,11 @@ impl Prefix {
             return syslog(line, pri + blanks).filter(|p| p.pid.is_some());
         };
         let at = pri + stamp.len + 1;
-        if stamp.kind == StampKind::Iso {
-            if let Some(mut prefix) = cri(line, at) {
-                prefix.stamp = Some((pri, stamp));
-                return Some(prefix);
-            }
+        if stamp.kind == StampKind::Iso
+            && let Some(mut prefix) = cri(line, at)
+        {
+            prefix.stamp = Some((pri, stamp));
+            return Some(prefix);
         }
         if let Some(mut prefix) = syslog(line, at) {
             prefix.stamp = Some((pri, stamp));

@@ -57,10 +57,11 @@ impl<'a> Recovered<'a> {
         if let Some(at) = self.outer.lines.place(from) {
             self.lines.push(self.next, at);
         }
-        if !self.stamped && !self.outer.times.is_empty() {
-            if let Some(time) = self.outer.time_at(from) {
-                self.push_time(time);
-            }
+        if !self.stamped
+            && !self.outer.times.is_empty()
+            && let Some(time) = self.outer.time_at(from)
+        {
+            self.push_time(time);
         }
         self.next = self.next.saturating_add(1);
         self.out.extend_from_slice(line);

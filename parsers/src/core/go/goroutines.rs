@@ -109,7 +109,7 @@ impl Go<'_> {
 
     /// Whether a `g` may stand at `address`: sane stack, status and id, and it knows its own address once it has run.
     fn plausible(&self, address: u64) -> bool {
-        if address == 0 || address % 8 != 0 {
+        if address == 0 || !address.is_multiple_of(8) {
             return false;
         }
         let Ok(g) = self.goroutine(address) else {

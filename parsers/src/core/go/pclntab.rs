@@ -124,7 +124,7 @@ impl<'m> Pclntab<'m> {
         for (start, bytes) in memory.searched(ranges) {
             for hit in memchr::memmem::find_iter(bytes, &tail) {
                 let address = (start + hit as u64).wrapping_sub(1);
-                if address % 8 == 0
+                if address.is_multiple_of(8)
                     && let Some(table) = Pclntab::at(memory, address, u64::from(quantum))
                 {
                     return Some(table);

@@ -41,7 +41,7 @@ impl Go<'_> {
 
     /// A sudog whose goroutine is one of ours.
     fn living(&self, at: u64, known: &FxHashSet<u64>) -> Option<Sudog> {
-        if at == 0 || at % 8 != 0 {
+        if at == 0 || !at.is_multiple_of(8) {
             return None;
         }
         self.sudog(at).filter(|sudog| known.contains(&sudog.g))

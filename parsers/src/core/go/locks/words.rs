@@ -62,7 +62,7 @@ impl Go<'_> {
 
     /// Offset of the semaphore in a WaitGroup: it moved with alignment up to 1.17.
     fn group_sema(&self, sema: u64) -> u64 {
-        if self.minor >= 18 || sema % 8 == 0 { 8 } else { 0 }
+        if self.minor >= 18 || sema.is_multiple_of(8) { 8 } else { 0 }
     }
 }
 
