@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use regex::Regex;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 fn files(inputs: Vec<PathBuf>) -> Vec<PathBuf> {
     let inside = |path: PathBuf| match path.is_dir() {
@@ -19,7 +19,7 @@ fn files(inputs: Vec<PathBuf>) -> Vec<PathBuf> {
 }
 
 /// The program whose dumps a file holds, by its name.
-fn program(path: &PathBuf) -> Option<&'static str> {
+fn program(path: &Path) -> Option<&'static str> {
     let name = path.file_name()?.to_str()?;
     let known = ["containerd", "kubelet", "terwayd", "orderd", "docker-exec", "docker-inspect", "crictl"];
     match name {

