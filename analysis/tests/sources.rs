@@ -51,7 +51,7 @@ fn every_source_names_the_line_where_its_function_stands() {
         {
             continue;
         }
-        let (evidence, _) = read(&[path.clone()], &ReadOptions::default());
+        let (evidence, _) = read(std::slice::from_ref(path), &ReadOptions::default());
         let diagnosis = analyze(&evidence, &rules, &Options::default());
         files += 1;
         for (text, source) in claims(&diagnosis) {
