@@ -34,7 +34,7 @@ fn remainders(files: &[PathBuf]) -> Vec<(String, Vec<PathBuf>)> {
     let name = |file: &PathBuf| file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut found: Vec<(String, Vec<PathBuf>)> =
         files.iter().map(|file| (name(file), without(&|other| other == file))).collect();
-    for program in files.iter().filter_map(program).collect::<BTreeSet<_>>() {
+    for program in files.iter().filter_map(|path| program(path)).collect::<BTreeSet<_>>() {
         found.push((format!("all of {program}"), without(&|file| self::program(file) == Some(program))));
     }
     found.push((
