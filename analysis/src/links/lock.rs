@@ -26,12 +26,11 @@ pub fn waits(case: &Case<'_>, snap: usize, i: usize) -> Option<(Key, Link)> {
     };
     let g = s.goroutine(i);
     let call = match s.waits[i].primitive {
-        Primitive::RwRead => "RWMutex.RLock",
-        Primitive::RwWriteForReaders | Primitive::RwWriteBehindWriter => "RWMutex.Lock",
-        Primitive::Once => "Once.Do",
-        _ => "Mutex.Lock",
+        Primitive::RwRead => "RLock",
+        Primitive::Once => "Do",
+        _ => "Lock",
     };
-    let text = format!("waits in {call}, called by {}", s.frame_name(i, s.waits[i].acquirer));
+    let text = format!("{} waits in its call of {call}", s.frame_name(i, s.waits[i].acquirer));
     let line = s.s.frames_of(g).get(s.waits[i].acquirer).map_or(g.line, |f| f.line);
     let evidence = describe::frame_evidence(s, "frame", text, line);
     Some((Key::Lock(snap, n), Link { why: "lock", trust, evidence: vec![evidence] }))
