@@ -66,14 +66,20 @@ pub fn run(args: &AnalyzeArgs) -> Exit {
         let total = started.elapsed();
         say(format_args!("read in {read_in:.1?}, analyzed in {analyzed_in:.1?}, all in {total:.1?}"));
     }
+    let exit = finish(&text, reports, judged(args.fail_on, diagnosis.verdict.kind));
+    if unreadable.is_empty() { exit } else { Exit::Trouble }
+}
+
+/// Prints the answer and says what became of the reports: `judged`, unless something could not be written.
+pub(crate) fn finish(text: &str, reports: Vec<(String, std::io::Result<()>)>, judged: Exit) -> Exit {
     let printed = output::to_stdout(text.as_bytes());
-    let mut exit = if printed == Exit::Done { judged(args.fail_on, diagnosis.verdict.kind) } else { printed };
+    let mut exit = if printed == Exit::Done { judged } else { printed };
     for (path, written) in reports {
         if let Err(error) = written {
             exit = output::failed(&path, &error);
         }
     }
-    if unreadable.is_empty() { exit } else { Exit::Trouble }
+    exit
 }
 
 /// The exit code that `--fail-on` asks for.

@@ -1,7 +1,7 @@
 //! `holdup compare`: the same process or node at several moments.
 
 use crate::analyze::{
-    complain, describe_inputs, judged, language, nothing_recognised, recognised, rules, stdout_style,
+    complain, describe_inputs, finish, judged, language, nothing_recognised, recognised, rules, stdout_style,
 };
 use crate::args::AnalyzeArgs;
 use crate::exit::{Exit, say};
@@ -96,13 +96,7 @@ pub fn run(args: &AnalyzeArgs) -> Exit {
         let total = started.elapsed();
         say(format_args!("read in {read_in:.1?}, compared in {compared_in:.1?}, all in {total:.1?}"));
     }
-    let printed = output::to_stdout(text.as_bytes());
-    let mut exit = if printed == Exit::Done { judged(args.fail_on, comparison.verdict.kind) } else { printed };
-    for (path, written) in reports {
-        if let Err(error) = written {
-            exit = output::failed(&path, &error);
-        }
-    }
+    let exit = finish(&text, reports, judged(args.fail_on, comparison.verdict.kind));
     if unreadable.is_empty() { exit } else { Exit::Trouble }
 }
 

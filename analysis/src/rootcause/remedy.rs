@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 /// Fills `remedies` and `known_issue` of a finding.
 pub fn add(case: &Case<'_>, graph: &WaitGraph, path: &[Key], basin: &Basin, circle: bool, finding: &mut Finding) {
     let mut remedies = Vec::new();
-    let known = known(case, graph, path, circle);
+    let known = known(case, path, circle);
     if let Some(rule) = known {
         finding.known_issue = Some(KnownIssue {
             id: rule.id.clone(),
@@ -101,12 +101,7 @@ fn general(case: &Case<'_>, graph: &WaitGraph, path: &[Key], basin: &Basin, circ
 }
 
 /// The known bug that the chain looks like best.
-fn known<'a>(
-    case: &Case<'a>,
-    graph: &WaitGraph,
-    path: &[Key],
-    circle: bool,
-) -> Option<&'a crate::rules::KnownIssueRule> {
+fn known<'a>(case: &Case<'a>, path: &[Key], circle: bool) -> Option<&'a crate::rules::KnownIssueRule> {
     let mut nodes: Vec<ChainNode<'_>> = Vec::new();
     // Where the path ends in a lock, nobody holds it who could be the root: its last goroutine only waits.
     let ends_in_lock = matches!(path.last(), Some(Key::Lock(..)));
@@ -167,7 +162,6 @@ fn known<'a>(
         .filter_map(|k| if let Key::Process(p) = k { Some(case.processes.all[*p].role.as_str()) } else { None })
         .collect();
     let leaked = matches!(path.last(), Some(&Key::Lock(s, l)) if case.holdings[s][l].status == crate::diagnosis::HolderStatus::Leaked);
-    let _ = graph;
     known_issue(
         case.rules,
         &Chain { nodes: &nodes, leaked, cycle: circle, log: &log, kernel: &kernel, versions: &[], roles: &roles },
